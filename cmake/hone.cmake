@@ -1,0 +1,53 @@
+# The flags of every target, and the functions with which each folder declares its library, tests and fuzz targets.
+
+add_library(hone_flags INTERFACE)
+target_include_directories(hone_flags INTERFACE ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/include)
+target_compile_options(hone_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror
+                                            -Wno-sign-conversion -fno-omit-frame-pointer
+                                            # An FMA happens where the source says so and nowhere else: the
+                                            # same bits on every ISA level depend on it.
+                                            -ffp-contract=off -fno-fast-math)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+  # GNU statement expressions carry HONE_TRY (base/result.h); clang warns of them even behind __extension__.
+  target_compile_options(hone_flags INTERFACE -Wno-gnu-statement-expression-from-macro-expansion)
+endif()
+if(HONE_SANITIZE)
+  target_compile_options(hone_flags INTERFACE -fsanitize=${HONE_SANITIZE} -fno-sanitize-recover=all)
+  target_link_options(hone_flags INTERFACE -fsanitize=${HONE_SANITIZE})
+endif()
+if(HONE_FUZZ)
+  target_compile_options(hone_flags INTERFACE -fsanitize=address,undefined,fuzzer-no-link
+                                              -fprofile-instr-generate -fcoverage-mapping)
+  target_link_options(hone_flags INTERFACE -fsanitize=address,undefined -fprofile-instr-generate)
+endif()
+
+# hone_library(NAME SOURCES a.cc b.cc DEPENDS hone_base fmt::fmt): a static library `hone_NAME` of folder src/NAME.
+function(hone_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS" ${ARGN})
+  add_library(hone_${name} STATIC ${ARG_SOURCES})
+  target_link_libraries(hone_${name} PUBLIC hone_flags ${ARG_DEPENDS})
+endfunction()
+
+# hone_test(NAME SOURCES x_test.cc DEPENDS hone_x [LABELS fast|model|long] [ARGS ...]): a GoogleTest program, one ctest entry.
+# Label `fast` runs under the sanitizer presets too; `model` needs the small real model; `long` runs only with --long.
+function(hone_test name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;LABELS;ARGS" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE hone_flags ${ARG_DEPENDS} GTest::gtest GTest::gtest_main)
+  target_compile_definitions(${name} PRIVATE HONE_TEST_DATA="${CMAKE_SOURCE_DIR}/tests/data")
+  if(NOT ARG_LABELS)
+    set(ARG_LABELS fast)
+  endif()
+  add_test(NAME ${name} COMMAND ${name} ${ARG_ARGS} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" SKIP_REGULAR_EXPRESSION "\\[  SKIPPED \\]")
+endfunction()
+
+# hone_fuzz(NAME SOURCES x_fuzz.cc DEPENDS hone_x): a libFuzzer target, built only with HONE_FUZZ.
+function(hone_fuzz name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS" ${ARGN})
+  if(HONE_FUZZ)
+    add_executable(${name} ${ARG_SOURCES})
+    target_link_libraries(${name} PRIVATE hone_flags ${ARG_DEPENDS})
+    target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+  endif()
+endfunction()
