@@ -1,0 +1,45 @@
+// The block-quantised formats: how one block of 32 values is stored, and decoding to f32.
+//
+//   q4_0  { f16 d; u8 q[16] }           value = d * (nibble - 8)      GGUF, ggml type 2
+//   q4_1  { f16 d; f16 m; u8 q[16] }    value = d * nibble + m        ggml type 3
+//   q5_0  { f16 d; u32 high; u8 q[16] } value = d * (5 bits - 16)     ggml type 6
+//   q5_1  { f16 d; f16 m; u32 high; u8 q[16] }  value = d * 5 bits + m   ggml type 7
+//   q8_0  { f16 d; i8 q[32] }           value = d * q                 ggml type 8
+//
+// Nibbles: byte j holds value j in its low half and value j + 16 in its high half; bit j of `high` is the fifth bit of
+// value j. All little endian. A product and a sum are rounded separately, as in the reference decoders.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "base/result.h"
+#include "tensor/dtype.h"
+
+namespace hone {
+
+// Activations of an int8 matmul: what assign-precision rounds to. hone's own format, never in a file.
+// value = scale * quants[j]; scale = max|x| / 127, quants rounded to nearest, ties to even.
+struct BlockQ8A {
+  float scale;               // f32, so that no activation overflows it
+  float sum;                 // sum of the 32 *unrounded* values: the offset term of q4_1 keeps full precision
+  std::int32_t quant_sum;    // sum of quants: takes an integer offset of the weights out again, exactly
+  std::int8_t quants[32];
+};
+static_assert(sizeof(BlockQ8A) == 44);
+
+// f16 (IEEE binary16) and bf16 to and from f32, in software, round to nearest even; NaN stays NaN.
+float f16_to_f32(std::uint16_t bits);
+std::uint16_t f32_to_f16(float value);
+float bf16_to_f32(std::uint16_t bits);
+std::uint16_t f32_to_bf16(float value);
+
+// Decodes `count` values (a multiple of the block size) of any float type of `dtype` at `source` to `out` [count].
+// An error (Fault::Hone) for a type that has no decoder.
+Status decode_row(DType dtype, const void* source, std::int64_t count, float* out);
+
+// Encodes `values` [count] as `dtype`, rounding to nearest. Q4_0, Q4_1, Q5_0, Q5_1, Q8_0 as the reference encoders of
+// the GGUF format do (byte-equal; tests/tensor/block_formats_test.cc), and F32, F16, BF16.
+Status encode_row(DType dtype, const float* values, std::int64_t count, void* out);
+
+}  // namespace hone

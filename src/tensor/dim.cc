@@ -1,0 +1,294 @@
+#include "tensor/dim.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace hone {
+
+struct Dim::Compound {
+  enum class Kind { Max, CeilDiv } kind;
+  std::vector<Dim> arguments;  // Max: two or more, sorted by text; CeilDiv: one
+  std::int64_t divisor = 1;    // CeilDiv
+};
+
+void Bindings::set(char symbol, std::int64_t value) {
+  for (Binding& item : items_) {
+    if (item.symbol == symbol) {
+      item.value = value;
+      return;
+    }
+  }
+  items_.push_back({symbol, value});
+}
+
+std::string Dim::Atom::key() const {
+  if (letter != 0) return std::string(1, letter);
+  std::string text = compound->kind == Compound::Kind::Max ? "max(" : "ceil_div(";
+  for (std::size_t i = 0; i < compound->arguments.size(); ++i) {
+    if (i > 0) text += ", ";
+    text += compound->arguments[i].to_string();
+  }
+  if (compound->kind == Compound::Kind::CeilDiv) text += fmt::format(", {}", compound->divisor);
+  return text + ")";
+}
+
+std::string Dim::Term::key() const {
+  std::string text;
+  for (const Atom& atom : atoms) {
+    if (!text.empty()) text += '*';
+    text += atom.key();
+  }
+  return text;
+}
+
+Dim Dim::symbol(char letter) { return from_atom(Atom{letter, nullptr}); }
+
+Dim Dim::from_atom(Atom atom) {
+  Dim out;
+  out.terms_.push_back(Term{1, {std::move(atom)}});
+  return out;
+}
+
+Dim Dim::from_terms(std::vector<Term> terms, std::int64_t constant) {
+  std::vector<std::pair<std::string, Term>> keyed;
+  keyed.reserve(terms.size());
+  for (Term& term : terms) {
+    std::string key = term.key();
+    keyed.emplace_back(std::move(key), std::move(term));
+  }
+  std::stable_sort(keyed.begin(), keyed.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  Dim out(constant);
+  std::string last;
+  for (auto& [key, term] : keyed) {
+    if (!out.terms_.empty() && key == last) {
+      out.terms_.back().coefficient += term.coefficient;
+    } else {
+      out.terms_.push_back(std::move(term));
+      last = key;
+    }
+  }
+  std::erase_if(out.terms_, [](const Term& term) { return term.coefficient == 0; });
+  return out;
+}
+
+std::vector<Dim::Atom> Dim::multiply_atoms(const Term& a, const Term& b) {
+  std::vector<Atom> atoms = a.atoms;
+  atoms.insert(atoms.end(), b.atoms.begin(), b.atoms.end());
+  std::stable_sort(atoms.begin(), atoms.end(), [](const Atom& x, const Atom& y) {
+    if (x.letter != 0 && y.letter != 0) return x.letter < y.letter;
+    return x.key() < y.key();
+  });
+  return atoms;
+}
+
+std::string Dim::to_string() const {
+  std::string text;
+  for (const Term& term : terms_) {
+    if (!text.empty()) text += term.coefficient < 0 ? " - " : " + ";
+    const std::int64_t shown = text.empty() ? term.coefficient : std::abs(term.coefficient);
+    if (shown != 1) text += fmt::format("{}*", shown);
+    text += term.key();
+  }
+  if (terms_.empty()) return fmt::format("{}", constant_);
+  if (constant_ > 0) text += fmt::format(" + {}", constant_);
+  if (constant_ < 0) text += fmt::format(" - {}", -constant_);
+  return text;
+}
+
+std::optional<std::int64_t> Dim::as_constant() const {
+  if (!terms_.empty()) return std::nullopt;
+  return constant_;
+}
+
+void Dim::collect_symbols(std::string& letters) const {
+  for (const Term& term : terms_) {
+    for (const Atom& atom : term.atoms) {
+      if (atom.letter != 0) {
+        if (letters.find(atom.letter) == std::string::npos) letters += atom.letter;
+      } else {
+        for (const Dim& argument : atom.compound->arguments) argument.collect_symbols(letters);
+      }
+    }
+  }
+}
+
+bool Dim::mentions(char letter) const {
+  std::string letters;
+  collect_symbols(letters);
+  return letters.find(letter) != std::string::npos;
+}
+
+Result<std::int64_t> Dim::evaluate_atom(const Atom& atom, const Bindings& bindings) {
+  if (atom.letter != 0) {
+    const std::optional<std::int64_t> value = bindings.find(atom.letter);
+    if (!value) return internal_error("dim", fmt::format("symbol {} has no value", atom.letter));
+    return *value;
+  }
+  std::int64_t best = 0;
+  for (std::size_t i = 0; i < atom.compound->arguments.size(); ++i) {
+    const std::int64_t value = HONE_TRY(atom.compound->arguments[i].evaluate(bindings));
+    best = i == 0 ? value : std::max(best, value);
+  }
+  if (atom.compound->kind == Compound::Kind::CeilDiv) {
+    const std::int64_t divisor = atom.compound->divisor;
+    best = best / divisor + (best % divisor > 0 ? 1 : 0);
+  }
+  return best;
+}
+
+Result<std::int64_t> Dim::evaluate(const Bindings& bindings) const {
+  std::int64_t sum = constant_;
+  for (const Term& term : terms_) {
+    std::int64_t product = term.coefficient;
+    for (const Atom& atom : term.atoms) {
+      const std::int64_t value = HONE_TRY(evaluate_atom(atom, bindings));
+      if (__builtin_mul_overflow(product, value, &product)) {
+        return internal_error("dim", fmt::format("{} overflows 64 bits", to_string()));
+      }
+    }
+    if (__builtin_add_overflow(sum, product, &sum)) {
+      return internal_error("dim", fmt::format("{} overflows 64 bits", to_string()));
+    }
+  }
+  return sum;
+}
+
+Dim operator+(const Dim& a, const Dim& b) {
+  if (a.terms_.empty() && b.terms_.empty()) return Dim(a.constant_ + b.constant_);
+  std::vector<Dim::Term> terms = a.terms_;
+  terms.insert(terms.end(), b.terms_.begin(), b.terms_.end());
+  return Dim::from_terms(std::move(terms), a.constant_ + b.constant_);
+}
+
+Dim operator-(const Dim& a, const Dim& b) { return a + b * Dim(-1); }
+
+Dim operator*(const Dim& a, const Dim& b) {
+  if (a.terms_.empty() && b.terms_.empty()) return Dim(a.constant_ * b.constant_);
+  std::vector<Dim::Term> terms;
+  for (const Dim::Term& x : a.terms_) {
+    for (const Dim::Term& y : b.terms_) {
+      terms.push_back({x.coefficient * y.coefficient, Dim::multiply_atoms(x, y)});
+    }
+    if (b.constant_ != 0) terms.push_back({x.coefficient * b.constant_, x.atoms});
+  }
+  if (a.constant_ != 0) {
+    for (const Dim::Term& y : b.terms_) terms.push_back({y.coefficient * a.constant_, y.atoms});
+  }
+  return Dim::from_terms(std::move(terms), a.constant_ * b.constant_);
+}
+
+bool operator==(const Dim& a, const Dim& b) {
+  if (a.constant_ != b.constant_ || a.terms_.size() != b.terms_.size()) return false;
+  for (std::size_t i = 0; i < a.terms_.size(); ++i) {
+    if (a.terms_[i].coefficient != b.terms_[i].coefficient) return false;
+    if (a.terms_[i].key() != b.terms_[i].key()) return false;
+  }
+  return true;
+}
+
+bool always_at_least(const Dim& a, const Dim& b) {
+  const Dim difference = a - b;
+  // With every atom >= 1 and every coefficient >= 0, each term is at least its coefficient. Negative terms are not
+  // followed up: "cannot be shown".
+  std::int64_t floor = difference.constant_;
+  for (const Dim::Term& term : difference.terms_) {
+    if (term.coefficient < 0) return false;
+    floor += term.coefficient;
+  }
+  return floor >= 0;
+}
+
+Dim max(const Dim& a, const Dim& b) {
+  if (always_at_least(a, b)) return a;
+  if (always_at_least(b, a)) return b;
+  std::vector<Dim> arguments;
+  const auto add = [&arguments](const Dim& dim) {
+    for (Dim& existing : arguments) {
+      if (always_at_least(existing, dim)) return;
+      if (always_at_least(dim, existing)) {
+        existing = dim;
+        return;
+      }
+    }
+    arguments.push_back(dim);
+  };
+  const auto flatten = [&add](const Dim& dim) {
+    const bool is_max = dim.constant_ == 0 && dim.terms_.size() == 1 && dim.terms_[0].coefficient == 1 &&
+                        dim.terms_[0].atoms.size() == 1 && dim.terms_[0].atoms[0].letter == 0 &&
+                        dim.terms_[0].atoms[0].compound->kind == Dim::Compound::Kind::Max;
+    if (!is_max) return add(dim);
+    for (const Dim& argument : dim.terms_[0].atoms[0].compound->arguments) add(argument);
+  };
+  flatten(a);
+  flatten(b);
+  if (arguments.size() == 1) return arguments[0];
+  std::sort(arguments.begin(), arguments.end(),
+            [](const Dim& x, const Dim& y) { return x.to_string() < y.to_string(); });
+  return Dim::from_atom({0, std::make_shared<Dim::Compound>(
+                                Dim::Compound{Dim::Compound::Kind::Max, std::move(arguments), 1})});
+}
+
+Dim ceil_div(const Dim& a, std::int64_t divisor) {
+  if (divisor == 1) return a;
+  if (a.terms_.empty()) return Dim(a.constant_ / divisor + (a.constant_ % divisor > 0 ? 1 : 0));
+  // The part whose coefficients are all multiples of the divisor leaves the ceil: ceil((d*x + r)/d) = x + ceil(r/d).
+  std::vector<Dim::Term> whole;
+  std::vector<Dim::Term> rest;
+  for (const Dim::Term& term : a.terms_) {
+    if (term.coefficient % divisor == 0) {
+      whole.push_back({term.coefficient / divisor, term.atoms});
+    } else {
+      rest.push_back(term);
+    }
+  }
+  Dim outside = Dim::from_terms(std::move(whole), 0);
+  if (rest.empty()) return outside + ceil_div(Dim(a.constant_), divisor);
+  Dim inside = Dim::from_terms(std::move(rest), a.constant_);
+  return outside + Dim::from_atom({0, std::make_shared<Dim::Compound>(Dim::Compound{
+                                          Dim::Compound::Kind::CeilDiv, {std::move(inside)}, divisor})});
+}
+
+std::optional<Dim> divide_exactly(const Dim& a, const Dim& b) {
+  if (a == b) return Dim(1);
+  const bool monomial = b.terms_.empty() ? b.constant_ != 0 : (b.terms_.size() == 1 && b.constant_ == 0);
+  if (!monomial) return std::nullopt;
+  const std::int64_t divisor = b.terms_.empty() ? b.constant_ : b.terms_[0].coefficient;
+  const std::vector<Dim::Atom> remove = b.terms_.empty() ? std::vector<Dim::Atom>{} : b.terms_[0].atoms;
+  if (a.constant_ % divisor != 0 || (a.constant_ != 0 && !remove.empty())) return std::nullopt;
+  std::vector<Dim::Term> terms;
+  std::int64_t constant = a.constant_ / divisor;
+  for (const Dim::Term& term : a.terms_) {
+    if (term.coefficient % divisor != 0) return std::nullopt;
+    std::vector<Dim::Atom> atoms = term.atoms;
+    for (const Dim::Atom& atom : remove) {
+      const std::string key = atom.key();
+      auto found = std::find_if(atoms.begin(), atoms.end(), [&](const Dim::Atom& x) { return x.key() == key; });
+      if (found == atoms.end()) return std::nullopt;
+      atoms.erase(found);
+    }
+    if (atoms.empty()) {
+      constant += term.coefficient / divisor;
+    } else {
+      terms.push_back({term.coefficient / divisor, std::move(atoms)});
+    }
+  }
+  return Dim::from_terms(std::move(terms), constant);
+}
+
+std::string shape_to_string(std::span<const Dim> shape) {
+  std::string text = "[";
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    if (i > 0) text += ',';
+    text += shape[i].to_string();
+  }
+  return text + "]";
+}
+
+Dim element_count(std::span<const Dim> shape) {
+  Dim count(1);
+  for (const Dim& dim : shape) count = count * dim;
+  return count;
+}
+
+}  // namespace hone
