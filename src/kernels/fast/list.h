@@ -1,7 +1,13 @@
-// Every fast kernel source of one ISA level, by name. Included only by sources compiled with HONE_ISA_NAMESPACE.
+// Every fast kernel source of one ISA level, by name. Included only by sources compiled with
+// HONE_ISA_NAMESPACE.
 #pragma once
 
 #include "kernels/kernel_list.h"
+
+// The name of a kernel of this level: HONE_KERNEL_NAME("softmax.f32") is "softmax.f32.avx2".
+#define HONE_TEXT_OF(name) #name
+#define HONE_TEXT_OF_VALUE(name) HONE_TEXT_OF(name)
+#define HONE_KERNEL_NAME(stem) stem "." HONE_TEXT_OF_VALUE(HONE_ISA_NAMESPACE)
 
 namespace hone::kernels::HONE_ISA_NAMESPACE {
 
