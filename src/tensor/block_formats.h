@@ -19,7 +19,10 @@
 namespace hone {
 
 // Activations of an int8 matmul: what assign-precision rounds to. hone's own format, never in a file.
-// value = scale * quants[j]; scale = max|x| / 127, quants rounded to nearest, ties to even.
+// value = scale * quants[j]. With all arithmetic in f32:
+//   scale = max|x| / 127            quants[j] = x[j] / scale, rounded to nearest (ties to even), clamped to +-127
+// (the clamp acts where scale is subnormal). Scale 0 (all zero, or underflow): quants are 0. A NaN or an infinity among
+// the values: scale and sum are NaN, quants are 0, so that NaN spreads to every output of the dot product.
 struct BlockQ8A {
   float scale;               // f32, so that no activation overflows it
   float sum;                 // sum of the 32 *unrounded* values: the offset term of q4_1 keeps full precision
@@ -38,8 +41,12 @@ std::uint16_t f32_to_bf16(float value);
 // An error (Fault::Hone) for a type that has no decoder.
 Status decode_row(DType dtype, const void* source, std::int64_t count, float* out);
 
+// One block of activations, exactly as defined at BlockQ8A; `sum` is added in f64 and rounded once.
+BlockQ8A encode_q8a_block(const float* values);
+
 // Encodes `values` [count] as `dtype`, rounding to nearest. Q4_0, Q4_1, Q5_0, Q5_1, Q8_0 as the reference encoders of
-// the GGUF format do (byte-equal; tests/tensor/block_formats_test.cc), and F32, F16, BF16.
+// the GGUF format do (byte-equal; tests/tensor/block_formats_test.cc), Q8A, and F32, F16, BF16. An error
+// (Fault::Hone) for a type that has no encoder.
 Status encode_row(DType dtype, const float* values, std::int64_t count, void* out);
 
 }  // namespace hone

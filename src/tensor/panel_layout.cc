@@ -1,0 +1,159 @@
+#include "tensor/panel_layout.h"
+
+#include <cstring>
+
+#include "tensor/block_formats.h"
+
+namespace hone {
+namespace {
+
+constexpr std::int64_t kBlock = 32;
+constexpr std::int64_t kScaleBytes = kPanelColumns * 2;  // the f16 scales of one block
+
+std::int64_t align(std::int64_t bytes) {
+  return (bytes + kPanelAlignment - 1) / kPanelAlignment * kPanelAlignment;
+}
+
+// Where the parts of a packable quantised format lie: in a block of the file and in a panel. A group is four
+// bytes of quants. A byte of nibbles holds values j and j + 16 of the block both in the file and in the
+// panel, so a group is copied as one word; q8_0 flips the sign bit, which adds 128.
+struct QuantFormat {
+  bool has_minimum = false;
+  std::int64_t groups = 0;       // of one block
+  std::int64_t file_quants = 0;  // offset of the quants in a block of the file
+  std::uint32_t flip = 0;        // file group xor this = panel group
+  std::uint32_t zero = 0;        // the panel group that stands for zeros in the padding
+};
+
+QuantFormat quant_format(DType dtype) {
+  if (dtype == DType::Q4_0) return {false, 4, 2, 0, 0x88888888u};
+  if (dtype == DType::Q4_1) return {true, 4, 4, 0, 0};
+  return {false, 8, 2, 0x80808080u, 0x80808080u};
+}
+
+constexpr std::int64_t kGroupBytes = 4 * kPanelColumns;  // one group of all columns
+
+// Packs column `lane` of one panel; a null `row` packs padding.
+void pack_quantised_column(DType dtype, const std::uint8_t* row, std::int64_t k, std::int64_t lane,
+                           std::uint8_t* panel) {
+  const QuantFormat format = quant_format(dtype);
+  const PanelShape shape = panel_shape(dtype, k);
+  const std::int64_t block_bytes = dtype_row(dtype).block_bytes;
+  for (std::int64_t b = 0; b < k / kBlock; ++b) {
+    std::uint8_t padding[34] = {};
+    const std::uint8_t* block = row == nullptr ? padding : row + b * block_bytes;
+    std::uint8_t* scale = panel + b * kScaleBytes + lane * 2;
+    std::uint8_t* quants = panel + shape.quants + b * format.groups * kGroupBytes + lane * 4;
+    std::memcpy(scale, block, 2);
+    if (format.has_minimum) std::memcpy(scale + shape.minima, block + 2, 2);
+    for (std::int64_t g = 0; g < format.groups; ++g) {
+      std::uint32_t group = 0;
+      std::memcpy(&group, block + format.file_quants + g * 4, 4);
+      group = row == nullptr ? format.zero : group ^ format.flip;
+      std::memcpy(quants + g * kGroupBytes, &group, 4);
+    }
+  }
+}
+
+void unpack_quantised_column(DType dtype, const std::uint8_t* panel, std::int64_t lane, std::int64_t k,
+                             float* out) {
+  const QuantFormat format = quant_format(dtype);
+  const PanelShape shape = panel_shape(dtype, k);
+  std::uint8_t block[34];  // the block as the file has it, at most q8_0
+  for (std::int64_t b = 0; b < k / kBlock; ++b) {
+    const std::uint8_t* scale = panel + b * kScaleBytes + lane * 2;
+    const std::uint8_t* quants = panel + shape.quants + b * format.groups * kGroupBytes + lane * 4;
+    std::memcpy(block, scale, 2);
+    if (format.has_minimum) std::memcpy(block + 2, scale + shape.minima, 2);
+    for (std::int64_t g = 0; g < format.groups; ++g) {
+      std::uint32_t group = 0;
+      std::memcpy(&group, quants + g * kGroupBytes, 4);
+      group ^= format.flip;
+      std::memcpy(block + format.file_quants + g * 4, &group, 4);
+    }
+    (void)decode_row(dtype, block, kBlock, out + b * kBlock);  // every packable type has a decoder
+  }
+}
+
+// Elements of `Size` bytes: column `lane` from the contiguous row of K elements.
+template <std::size_t Size>
+void pack_column(const std::uint8_t* row, std::int64_t k, std::int64_t lane, std::uint8_t* panel) {
+  constexpr auto kSize = static_cast<std::int64_t>(Size);
+  for (std::int64_t i = 0; i < k; ++i)
+    std::memcpy(panel + (i * kPanelColumns + lane) * kSize, row + i * kSize, Size);
+}
+
+}  // namespace
+
+bool panel_supports(DType dtype, std::int64_t k) {
+  switch (dtype) {
+    case DType::F32:
+    case DType::F16:
+    case DType::BF16:
+      return k > 0;
+    case DType::Q4_0:
+    case DType::Q4_1:
+    case DType::Q8_0:
+      return k > 0 && k % kBlock == 0;
+    default:
+      return false;
+  }
+}
+
+PanelShape panel_shape(DType dtype, std::int64_t k) {
+  PanelShape shape;
+  if (!dtype_row(dtype).is_quantised) {
+    shape.bytes = align(dtype_bytes(dtype, k * kPanelColumns));
+    return shape;
+  }
+  const QuantFormat format = quant_format(dtype);
+  const std::int64_t scales = k / kBlock * kScaleBytes;
+  shape.minima = format.has_minimum ? scales : 0;
+  shape.quants = align(format.has_minimum ? 2 * scales : scales);
+  shape.bytes = align(shape.quants + k / kBlock * format.groups * kGroupBytes);
+  return shape;
+}
+
+std::int64_t panel_bytes(DType dtype, std::int64_t n, std::int64_t k) {
+  return (n + kPanelColumns - 1) / kPanelColumns * panel_shape(dtype, k).bytes;
+}
+
+void pack_panel(DType dtype, const void* source, std::int64_t rows, std::int64_t k, void* panel) {
+  const auto* from = static_cast<const std::uint8_t*>(source);
+  auto* to = static_cast<std::uint8_t*>(panel);
+  const std::int64_t row_bytes = dtype_bytes(dtype, k);
+  const PanelShape shape = panel_shape(dtype, k);
+  if (dtype_row(dtype).is_quantised) {
+    // What alignment leaves between the scales and the quants has defined bytes too: packed weights are
+    // hashed.
+    const std::int64_t scales_end = k / kBlock * kScaleBytes * (quant_format(dtype).has_minimum ? 2 : 1);
+    std::memset(to + scales_end, 0, static_cast<std::size_t>(shape.quants - scales_end));
+    for (std::int64_t lane = 0; lane < kPanelColumns; ++lane) {
+      pack_quantised_column(dtype, lane < rows ? from + lane * row_bytes : nullptr, k, lane, to);
+    }
+    return;
+  }
+  const std::int64_t size = dtype_row(dtype).block_bytes;
+  std::memset(to, 0, static_cast<std::size_t>(shape.bytes));
+  for (std::int64_t lane = 0; lane < rows && lane < kPanelColumns; ++lane) {
+    const std::uint8_t* row = from + lane * row_bytes;
+    if (size == 4) {
+      pack_column<4>(row, k, lane, to);
+    } else {
+      pack_column<2>(row, k, lane, to);
+    }
+  }
+}
+
+void unpack_column(DType dtype, const void* packed, std::int64_t n, std::int64_t k, float* out) {
+  const std::uint8_t* panel =
+      static_cast<const std::uint8_t*>(packed) + n / kPanelColumns * panel_shape(dtype, k).bytes;
+  const std::int64_t lane = n % kPanelColumns;
+  if (dtype_row(dtype).is_quantised) return unpack_quantised_column(dtype, panel, lane, k, out);
+  const std::int64_t size = dtype_row(dtype).block_bytes;
+  for (std::int64_t i = 0; i < k; ++i) {
+    (void)decode_row(dtype, panel + (i * kPanelColumns + lane) * size, 1, out + i);
+  }
+}
+
+}  // namespace hone
