@@ -6,6 +6,7 @@
 // drawn.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -53,7 +54,8 @@ class Sampler {
   std::int32_t draw(std::uint64_t position) const;
 
   SamplerOptions options_;
-  std::vector<Candidate> candidates_;  // capacity V
+  std::size_t vocab_size_ = 0;
+  std::vector<Candidate> candidates_;  // capacity V; what the steps so far have left
   std::vector<std::uint8_t> seen_;     // [V], only with a repeat penalty
 };
 
