@@ -65,7 +65,7 @@ class GgufWriter {
   void add_raw(std::string_view key, MetadataType type, std::string_view bytes);
   void add_raw_array(std::string_view key, MetadataType element, std::uint64_t count, std::string_view bytes);
   Status check() const;
-  Status pad(std::uint64_t written);
+  Status pad(std::uint64_t count);
 
   std::uint32_t alignment_;
   std::vector<std::string> keys_;

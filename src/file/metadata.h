@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -100,6 +101,9 @@ class MetadataValue {
   std::optional<std::string_view> as_string() const;
   std::optional<MetadataArray> as_array() const;
 
+  // Bit pattern of a scalar: integers and bools as stored (sign-extended), reals as f64.
+  std::uint64_t bits() const { return number_; }
+
   // "u32", "string", "array of f32": for messages.
   std::string type_text() const;
 
@@ -107,7 +111,7 @@ class MetadataValue {
   MetadataValue(MetadataType type, std::uint64_t bits) : number_(bits), type_(type) {}
 
   std::span<const std::byte> bytes_;  // of a string or an array
-  std::uint64_t number_ = 0;          // bit pattern of a scalar (reals as f64); count of an array
+  std::uint64_t number_ = 0;          // bits() of a scalar; count of an array
   MetadataType type_ = MetadataType::U8;
   MetadataType element_ = MetadataType::U8;
 };

@@ -22,6 +22,7 @@ struct SafetensorsLimits {
   static constexpr std::uint64_t kHeaderBytes = 32ull << 20;
   static constexpr std::uint64_t kStringBytes = 4ull << 20;  // of one JSON string (a metadata value)
   static constexpr std::uint64_t kTensors = 65'536;
+  static constexpr std::uint64_t kMetadataEntries = 65'536;
   static constexpr std::uint64_t kNameBytes = 256;
   static constexpr std::size_t kDimensions = 8;
 };
