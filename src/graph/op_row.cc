@@ -1,0 +1,126 @@
+#include "graph/op_row.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+
+#include "graph/op_rows.h"
+
+namespace hone {
+namespace {
+
+// Rows by name, and in order of registration. Built-in rows are there from the first look.
+struct Registry {
+  std::mutex mutex;
+  std::map<std::string_view, const OpRow*> by_name;
+  std::vector<const OpRow*> in_order;
+
+  Registry() {
+    for (const std::span<const OpRow> group : {elementwise_rows(), primitive_rows(), fused_rows()}) {
+      for (const OpRow& row : group) {
+        by_name.emplace(row.name, &row);
+        in_order.push_back(&row);
+      }
+    }
+  }
+};
+
+Registry& registry() {
+  static Registry instance;
+  return instance;
+}
+
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t substitute = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({substitute, row[j] + 1, row[j - 1] + 1});
+    }
+  }
+  return row[b.size()];
+}
+
+}  // namespace
+
+const OpRow* find_op(std::string_view op) {
+  Registry& all = registry();
+  const std::scoped_lock lock(all.mutex);
+  const auto found = all.by_name.find(op);
+  return found == all.by_name.end() ? nullptr : found->second;
+}
+
+std::vector<const OpRow*> all_ops() {
+  Registry& all = registry();
+  const std::scoped_lock lock(all.mutex);
+  return all.in_order;
+}
+
+Status register_op(const OpRow* row) {
+  const auto refuse = [&](std::string message) {
+    return Error{ErrorCode::Usage, Fault::User, fmt::format("op '{}'", row->name), std::move(message), {}, {},
+                 "complete the row and register it again"};
+  };
+  if (row->name.empty()) return refuse("an op row needs a name");
+  if (row->infer == nullptr) return refuse("an op row needs a type rule (infer)");
+  if (row->max_inputs >= 0 && row->max_inputs < row->min_inputs) return refuse("max_inputs is below min_inputs");
+  if (row->summary.empty()) return refuse("an op row needs a one-line summary");
+  Registry& all = registry();
+  const std::scoped_lock lock(all.mutex);
+  if (!all.by_name.emplace(row->name, row).second) return refuse("an op of this name is registered already");
+  all.in_order.push_back(row);
+  return {};
+}
+
+std::string_view nearest_op(std::string_view name) {
+  std::string_view best;
+  std::size_t best_distance = std::max<std::size_t>(2, name.size() / 3) + 1;
+  for (const OpRow* row : all_ops()) {
+    const std::size_t distance = edit_distance(name, row->name);
+    if (distance < best_distance) {
+      best_distance = distance;
+      best = row->name;
+    }
+  }
+  return best;
+}
+
+Result<std::vector<Type>> infer_types(const Graph& graph, const Node& node) {
+  const std::string where =
+      node.module.empty() ? fmt::format("op {}", node.op) : fmt::format("op {} of {}", node.op, node.module);
+  const OpRow* row = find_op(node.op);
+  if (row == nullptr) {
+    const std::string_view near = nearest_op(node.op);
+    return Error{ErrorCode::BadModel, Fault::User, where, "no op has this name", "a registered op", node.op,
+                 near.empty() ? "" : fmt::format("did you mean '{}'?", near)};
+  }
+  const int count = static_cast<int>(node.inputs.size());
+  if (count < row->min_inputs || (row->max_inputs >= 0 && count > row->max_inputs)) {
+    const std::string wanted = row->max_inputs == row->min_inputs ? fmt::format("{}", row->min_inputs)
+                               : row->max_inputs < 0              ? fmt::format("at least {}", row->min_inputs)
+                                                     : fmt::format("{} to {}", row->min_inputs, row->max_inputs);
+    return Error{ErrorCode::BadModel, Fault::Hone, where, "wrong number of inputs", wanted, fmt::format("{}", count), {}};
+  }
+  std::vector<Type> types;
+  types.reserve(node.inputs.size());
+  for (const ValueId input : node.inputs) types.push_back(graph.type(input));
+  Result<std::vector<Type>> result = row->infer(node, types);
+  if (result.ok()) return result;
+  Error error = std::move(result).error();
+  error.where = where;
+  if (error.actual.empty()) {
+    for (const Type& type : types) {
+      if (!error.actual.empty()) error.actual += ", ";
+      error.actual += type_to_string(type);
+    }
+  }
+  return error;
+}
+
+}  // namespace hone
