@@ -1,0 +1,73 @@
+// What a pass is: a function graph -> graph with a name, a place in the pipeline and a numeric contract.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "base/target.h"
+#include "graph/evaluator.h"
+#include "graph/graph.h"
+
+namespace hone {
+
+// What a pass may do to the numbers.
+enum class ContractKind : std::uint8_t {
+  SameBits,
+  FewerRoundings,  // a product and sum rounded once, an intermediate kept wider
+  Reorders,        // another order of additions, online softmax
+  RoundsToType,    // lower precision, only where the precision policy asks for it
+};
+
+struct Contract {
+  ContractKind kind = ContractKind::SameBits;
+  // Bound on the relative error it adds to the value it rewrites, as a formula to read: "K * 2^-24". Empty: none.
+  std::string_view bound;
+};
+
+std::string contract_to_string(const Contract& contract);  // "reorders, bound K * 2^-24"
+
+// Optimisation levels: what runs at each stands in pipeline.cc.
+enum class Level : std::uint8_t { O0, O1, O2, O3 };
+
+// Which type activations of matmuls with quantised weights take, and the type of the KV cache. One table
+// (precision.cc) gives the default for a weight type and ISA level; --kv overrides the cache.
+struct PrecisionPolicy {
+  bool int8_activations = false;     // O3 default for quantised weights: q8a blocks into the int8 matmul
+  DType kv = DType::F32;
+};
+
+struct PassContext {
+  Target target;
+  PrecisionPolicy precision;
+  const Evaluator* evaluator = nullptr;  // for fold-constants; nullptr: it folds nothing
+};
+
+struct PassRow {
+  std::string_view name;                                     // "fuse-norm"
+  Status (*run)(Graph& graph, const PassContext& context);   // leaves a graph that verifies, or an error
+  Contract contract;
+  Level from_level;        // the first level whose pipeline holds it
+  std::string_view why;    // why it stands at this place
+};
+
+// What a pass did, for explain: counted on the graph before and after.
+struct GraphCounts {
+  std::int64_t nodes = 0;     // constants not counted
+  std::int64_t launches = 0;  // nodes that run
+};
+GraphCounts count_graph(const Graph& graph);
+
+struct PassReport {
+  std::string name;
+  Contract contract;
+  GraphCounts before;
+  GraphCounts after;
+  bool changed = false;  // the text form differs
+  double milliseconds = 0;
+};
+
+}  // namespace hone

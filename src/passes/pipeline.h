@@ -1,0 +1,32 @@
+// The ordered table of passes and the function that runs it.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "passes/pass.h"
+
+namespace hone {
+
+// All passes, in the order in which they run.
+std::span<const PassRow> pipeline();
+
+// The row named `name`, or an error that lists the nearest name.
+Result<const PassRow*> find_pass(std::string_view name);
+
+struct PipelineOptions {
+  Level level = Level::O3;
+  std::vector<std::string> disabled;  // --passes=-name
+  std::string stop_after;             // --stop-after=name; empty: run all
+  bool verify = false;                // run the verifier after every pass
+  // Called after every pass with the graph as it is then (explain counts and plans it; --dump prints it).
+  std::function<Status(const PassReport& report, const Graph& graph)> observe;
+};
+
+// Runs the passes of `options.level` over `graph`. Errors: an unknown name in `disabled` or `stop_after` (User); a pass
+// that fails or breaks the IR (Hone, named).
+Status run_pipeline(Graph& graph, const PipelineOptions& options, const PassContext& context);
+
+}  // namespace hone
