@@ -1,0 +1,157 @@
+#include "base/thread_pool.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <signal.h>
+#include <system_error>
+
+#include "base/float_environment.h"
+
+namespace hone {
+namespace {
+
+constexpr int kOpen = 1 << 16;
+// About 30 us of pause instructions: longer than the gaps between the launches of one step, shorter than a
+// scheduler's time slice by far.
+constexpr int kSpins = 1000;
+
+inline void pause_briefly() {
+#if defined(__SSE__)
+  _mm_pause();
+#endif
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ThreadPool>> ThreadPool::create(int threads) {
+  if (threads < 1 || threads > kMaxThreads) {
+    return Error{ErrorCode::Usage,
+                 Fault::User,
+                 "--threads",
+                 "the number of threads is out of range",
+                 fmt::format("1 to {}", kMaxThreads),
+                 fmt::format("{}", threads),
+                 "give a number of threads that the machine has"};
+  }
+  std::unique_ptr<ThreadPool> pool(new ThreadPool);
+  if (Status status = pool->start(threads); !status.ok()) return std::move(status).error();
+  return pool;
+}
+
+// Workers block all signals: those of the process go to the threads of the program.
+Status ThreadPool::start(int threads) {
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  int failure = pthread_attr_setstacksize(&attributes, kWorkerStackBytes);
+  sigset_t all;
+  sigset_t former;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &former);
+  for (int i = 1; i < threads && failure == 0; ++i) {
+    auto worker = std::make_unique<Worker>();
+    worker->pool = this;
+    worker->index = i;
+    failure = pthread_create(&worker->thread, &attributes, worker_main, worker.get());
+    if (failure == 0) workers_.push_back(std::move(worker));
+  }
+  pthread_sigmask(SIG_SETMASK, &former, nullptr);
+  pthread_attr_destroy(&attributes);
+  if (failure == 0) return {};
+  return Error{ErrorCode::DoesNotFit,
+               Fault::User,
+               "--threads",
+               "the system refused a thread",
+               fmt::format("{} worker threads", threads - 1),
+               fmt::format("{} started, then: {}", workers_.size(), std::generic_category().message(failure)),
+               "use fewer threads, or raise the limit on processes (ulimit -u, pids.max)"};
+}
+
+ThreadPool::~ThreadPool() {
+  stop_.store(true, std::memory_order_release);
+  job_count_.fetch_add(1, std::memory_order_release);
+  job_count_.notify_all();
+  for (const auto& worker : workers_) pthread_join(worker->thread, nullptr);
+}
+
+void* ThreadPool::worker_main(void* argument) {
+  const Worker& worker = *static_cast<const Worker*>(argument);
+  ThreadPool& pool = *worker.pool;
+  while (true) {
+    // Read before the gate: a job opened after a failed join_job() has another count.
+    const int seen = pool.job_count_.load(std::memory_order_acquire);
+    if (pool.stop_.load(std::memory_order_acquire)) return nullptr;
+    if (pool.join_job()) {
+      pool.work(worker.index);
+      pool.leave_job();
+    }
+    int spins = 0;
+    while (pool.job_count_.load(std::memory_order_acquire) == seen && spins < kSpins) {
+      pause_briefly();
+      ++spins;
+    }
+    pool.job_count_.wait(seen, std::memory_order_acquire);
+  }
+}
+
+// The gate holds the count of workers inside together with its open bit, so that a worker comes in either
+// while the job is there or not at all: run() never waits for a worker that has not woken up.
+bool ThreadPool::join_job() {
+  int gate = gate_.load(std::memory_order_relaxed);
+  while ((gate & kOpen) != 0) {
+    if (gate_.compare_exchange_weak(gate, gate + 1, std::memory_order_acquire, std::memory_order_relaxed))
+      return true;
+  }
+  return false;
+}
+
+void ThreadPool::leave_job() {
+  if (gate_.fetch_sub(1, std::memory_order_release) == 1) gate_.notify_one();
+}
+
+// Pieces shrink with what is left, so that threads end together though tiles or cores differ in speed.
+void ThreadPool::work(int thread) {
+  const FloatEnvironment environment;
+  const std::int64_t parts = std::int64_t{2} * threads();
+  std::int64_t begin = next_tile_.load(std::memory_order_relaxed);
+  while (begin < tiles_) {
+    const std::int64_t end = begin + std::max<std::int64_t>(1, (tiles_ - begin) / parts);
+    if (!next_tile_.compare_exchange_weak(begin, end, std::memory_order_relaxed)) continue;
+    function_(context_, begin, end, thread);
+    begin = next_tile_.load(std::memory_order_relaxed);
+  }
+}
+
+void ThreadPool::wait_for_workers() {
+  int spins = 0;
+  int gate = gate_.load(std::memory_order_acquire);
+  while (gate != 0) {
+    if (spins < kSpins) {
+      pause_briefly();
+      ++spins;
+    } else {
+      gate_.wait(gate, std::memory_order_acquire);
+    }
+    gate = gate_.load(std::memory_order_acquire);
+  }
+}
+
+void ThreadPool::run(std::int64_t tiles, Function function, void* context) {
+  if (tiles <= 0) return;
+  if (workers_.empty() || tiles == 1) {
+    const FloatEnvironment environment;
+    function(context, 0, tiles, 0);
+    return;
+  }
+  function_ = function;
+  context_ = context;
+  tiles_ = tiles;
+  next_tile_.store(0, std::memory_order_relaxed);
+  gate_.store(kOpen, std::memory_order_release);
+  job_count_.fetch_add(1, std::memory_order_release);
+  job_count_.notify_all();
+  work(0);
+  gate_.fetch_and(~kOpen, std::memory_order_relaxed);
+  wait_for_workers();
+}
+
+}  // namespace hone

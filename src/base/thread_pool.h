@@ -1,0 +1,72 @@
+// Worker threads for parallel loops over tiles. Which thread runs which tile is not fixed: tiles must not
+// depend on it.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <pthread.h>
+#include <vector>
+
+#include "base/result.h"
+
+namespace hone {
+
+class ThreadPool {
+ public:
+  // Bytes of stack of each worker, for the memory plan. The caller's own thread is not counted.
+  static constexpr std::size_t kWorkerStackBytes = std::size_t{256} * 1024;
+  static constexpr int kMaxThreads = 1024;
+
+  // Runs the tiles begin <= t < end. `thread` is 0 for the caller of run() and 1 .. threads() - 1 for
+  // workers.
+  using Function = void (*)(void* context, std::int64_t begin, std::int64_t end, int thread);
+
+  // `threads` >= 1 counts the caller of run(): threads - 1 workers are started. Errors: Usage for a count out
+  // of 1 .. kMaxThreads, DoesNotFit if the system refuses a thread.
+  static Result<std::unique_ptr<ThreadPool>> create(int threads);
+  ~ThreadPool();
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
+
+  int threads() const { return static_cast<int>(workers_.size()) + 1; }
+
+  // Calls `function` for all of 0 <= t < tiles in pieces, on the caller and on every worker that comes in
+  // time, and returns when all are done. All that was written before run() is seen by the tiles, and all that
+  // tiles write is seen after it. Every piece runs in the standard floating-point environment
+  // (base/float_environment.h). One call at a time; `function` must not call run() of the same pool, and must
+  // not throw.
+  void run(std::int64_t tiles, Function function, void* context);
+
+ private:
+  struct Worker {
+    ThreadPool* pool = nullptr;
+    int index = 0;
+    pthread_t thread{};
+  };
+
+  ThreadPool() = default;
+  static void* worker_main(void* argument);
+  void work(int thread);
+  bool join_job();
+  void leave_job();
+  void wait_for_workers();
+  Status start(int threads);
+
+  // The job of the current run(). Written only while the gate is closed and no worker is inside.
+  Function function_ = nullptr;
+  void* context_ = nullptr;
+  std::int64_t tiles_ = 0;
+
+  alignas(64) std::atomic<std::int64_t> next_tile_{0};
+  // kOpen while a job takes workers, plus the number of workers inside.
+  alignas(64) std::atomic<int> gate_{0};
+  // Counts jobs; sleeping workers wait for it to change.
+  alignas(64) std::atomic<int> job_count_{0};
+  std::atomic<bool> stop_{false};
+
+  std::vector<std::unique_ptr<Worker>> workers_;
+};
+
+}  // namespace hone

@@ -1,0 +1,152 @@
+#include "base/thread_pool.h"
+
+#include <cstdint>
+#include <gtest/gtest.h>
+#include <limits>
+#include <pthread.h>
+#include <vector>
+
+#include "base/float_environment.h"
+
+namespace hone {
+namespace {
+
+std::unique_ptr<ThreadPool> make_pool(int threads) {
+  auto pool = ThreadPool::create(threads);
+  EXPECT_TRUE(pool.ok());
+  return pool.ok() ? std::move(pool).value() : nullptr;
+}
+
+struct Counts {
+  std::vector<int> runs;  // of each tile; not atomic: two threads in one tile are a data race for TSan to see
+  int threads = 0;
+  std::atomic<int> bad_threads{0};
+};
+
+void count_tiles(void* context, std::int64_t begin, std::int64_t end, int thread) {
+  auto& counts = *static_cast<Counts*>(context);
+  if (thread < 0 || thread >= counts.threads || begin >= end) ++counts.bad_threads;
+  for (std::int64_t t = begin; t < end; ++t) ++counts.runs[static_cast<std::size_t>(t)];
+}
+
+TEST(ThreadPool, EveryTileRunsOnceForEveryCountOfThreads) {
+  for (int threads = 1; threads <= 5; ++threads) {
+    const auto pool = make_pool(threads);
+    ASSERT_NE(pool, nullptr);
+    EXPECT_EQ(pool->threads(), threads);
+    for (const std::size_t tiles : {0U, 1U, 2U, 3U, 7U, 64U, 1000U}) {
+      Counts counts;
+      counts.runs.resize(tiles);
+      counts.threads = threads;
+      pool->run(static_cast<std::int64_t>(tiles), count_tiles, &counts);
+      EXPECT_EQ(counts.runs, std::vector<int>(tiles, 1)) << threads << " threads";
+      EXPECT_EQ(counts.bad_threads, 0);
+    }
+  }
+}
+
+// Each run reads what the run before it wrote, all over the array: a tile missed, run late or seen too early
+// breaks the final values.
+TEST(ThreadPool, RunsAreOrderedOneAfterTheOther) {
+  const auto pool = make_pool(4);
+  ASSERT_NE(pool, nullptr);
+  constexpr std::int64_t kTiles = 37;
+  struct State {
+    std::vector<std::int64_t> from, to;
+  } state{std::vector<std::int64_t>(kTiles, 1), std::vector<std::int64_t>(kTiles)};
+  constexpr int kRuns = 2000;
+  for (int i = 0; i < kRuns; ++i) {
+    pool->run(
+        kTiles,
+        [](void* context, std::int64_t begin, std::int64_t end, int) {
+          auto& s = *static_cast<State*>(context);
+          for (std::int64_t t = begin; t < end; ++t) s.to[t] = s.from[kTiles - 1 - t] + t;
+        },
+        &state);
+    std::swap(state.from, state.to);
+  }
+  // Two steps add (kTiles - 1 - t) + t to every entry.
+  for (const std::int64_t value : state.from) EXPECT_EQ(value, 1 + kRuns / 2 * (kTiles - 1));
+}
+
+TEST(ThreadPool, WorkersWakeUpAfterSleep) {
+  const auto pool = make_pool(3);
+  ASSERT_NE(pool, nullptr);
+  for (int i = 0; i < 5; ++i) {
+    const timespec pause{0, 5'000'000};
+    nanosleep(&pause, nullptr);
+    std::atomic<int> inside{0};
+    // Two tiles that wait for each other: the caller alone could not end this.
+    pool->run(
+        2,
+        [](void* context, std::int64_t begin, std::int64_t end, int) {
+          auto& count = *static_cast<std::atomic<int>*>(context);
+          count.fetch_add(static_cast<int>(end - begin));
+          while (count.load() < 2) {
+          }
+        },
+        &inside);
+    EXPECT_EQ(inside.load(), 2);
+  }
+}
+
+#if defined(__SSE__)
+TEST(ThreadPool, TilesRunInTheStandardFloatEnvironment) {
+  const unsigned flush_to_zero = kStandardMxcsr | 0x8040;
+  const unsigned before = read_float_control();
+  write_float_control(flush_to_zero);  // inherited by the workers that start now
+  const auto pool = make_pool(3);
+  ASSERT_NE(pool, nullptr);
+  Counts wrong;
+  wrong.runs.resize(64);
+  pool->run(
+      64,
+      [](void* context, std::int64_t begin, std::int64_t end, int) {
+        auto& counts = *static_cast<Counts*>(context);
+        volatile float tiny = std::numeric_limits<float>::min();
+        for (std::int64_t t = begin; t < end; ++t)
+          counts.runs[static_cast<std::size_t>(t)] = tiny * 0.5F == 0.0F;
+      },
+      &wrong);
+  EXPECT_EQ(wrong.runs, std::vector<int>(64, 0));
+  EXPECT_EQ(read_float_control() & 0x8040U, 0x8040U) << "the caller's environment comes back";
+  write_float_control(before);
+}
+#endif
+
+TEST(ThreadPool, StackIsAsLargeAsThePlanSays) {
+  const auto pool = make_pool(2);
+  ASSERT_NE(pool, nullptr);
+  struct Seen {
+    std::atomic<int> inside{0};
+    std::size_t stack = 0;
+  } seen;
+  pool->run(
+      2,
+      [](void* context, std::int64_t, std::int64_t, int thread) {
+        auto& s = *static_cast<Seen*>(context);
+        if (thread == 1) {
+          pthread_attr_t attributes;
+          pthread_getattr_np(pthread_self(), &attributes);
+          pthread_attr_getstacksize(&attributes, &s.stack);
+          pthread_attr_destroy(&attributes);
+        }
+        s.inside.fetch_add(1);
+        while (s.inside.load() < 2) {
+        }
+      },
+      &seen);
+  EXPECT_EQ(seen.stack, ThreadPool::kWorkerStackBytes);
+}
+
+TEST(ThreadPool, CountOutOfRangeIsAUsageError) {
+  for (const int threads : {0, -1, ThreadPool::kMaxThreads + 1}) {
+    const auto pool = ThreadPool::create(threads);
+    ASSERT_FALSE(pool.ok());
+    EXPECT_EQ(pool.error().code, ErrorCode::Usage);
+    EXPECT_EQ(pool.error().where, "--threads");
+  }
+}
+
+}  // namespace
+}  // namespace hone
