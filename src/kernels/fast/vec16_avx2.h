@@ -16,6 +16,9 @@ struct Mask16 {  // all ones or all zeros in each lane
   __m256 low, high;
 };
 
+// Rows of an f32 micro-kernel whose accumulators the registers hold.
+inline constexpr int kFloatRows = 6;
+
 HONE_INLINE Vec16 load(const float* p) {
   return {_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)};
 }

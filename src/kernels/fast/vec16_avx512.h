@@ -16,6 +16,9 @@ struct Mask16 {
   __mmask16 m;
 };
 
+// Rows of an f32 micro-kernel whose accumulators the registers hold.
+inline constexpr int kFloatRows = 12;
+
 HONE_INLINE Vec16 load(const float* p) {
   return {_mm512_loadu_ps(p)};
 }

@@ -24,6 +24,9 @@ struct Mask16 {  // all ones or all zeros in each lane
   Int4 part[4];
 };
 
+// Rows of an f32 micro-kernel whose accumulators the registers hold.
+inline constexpr int kFloatRows = 4;
+
 HONE_INLINE Vec16 load(const float* p) {
   Vec16 r;
   __builtin_memcpy(&r, p, 64);

@@ -1,0 +1,136 @@
+// x f32 times one panel of weights, in f32.
+//
+// The order of additions of every output, on every ISA level and for every count of rows: k is cut into
+// segments of 256; within a segment one chain acc = fma(x[k], w[k], acc) from 0 in the order of k; the
+// segments' sums are added to the total, from 0, in order. Quantised weights are first decoded to f32 exactly
+// as decode_row does it.
+#pragma once
+
+#include "kernels/fast/matmul_rows.h"
+
+namespace hone::kernels::HONE_ISA_NAMESPACE {
+
+inline constexpr std::int64_t kSegment = 256;
+// Scratch: one segment of decoded weights, then the sums of one tile.
+inline constexpr std::int64_t kSegmentBytes = kSegment * 16 * 4;
+
+template <DType kWeight>
+HONE_INLINE Vec16 load_weights(const void* elements, std::int64_t k) {
+  if constexpr (kWeight == DType::F32) {
+    return load(static_cast<const float*>(elements) + k * 16);
+  } else if constexpr (kWeight == DType::F16) {
+    return load_f16(static_cast<const std::uint16_t*>(elements) + k * 16);
+  } else {
+    return load_bf16(static_cast<const std::uint16_t*>(elements) + k * 16);
+  }
+}
+
+// sums[r] += the chain of row r over `count` values of k, for kRows rows. x and weights start at the segment.
+template <DType kWeight, int kRows>
+static void add_segment(const float* x, std::int64_t x_stride, const void* weights, std::int64_t count,
+                        float* sums) {
+  Vec16 acc[kRows];
+#pragma GCC unroll 16
+  for (int r = 0; r < kRows; ++r) acc[r] = zero16();
+  for (std::int64_t k = 0; k < count; ++k) {
+    const Vec16 w = load_weights<kWeight>(weights, k);
+#pragma GCC unroll 16
+    for (int r = 0; r < kRows; ++r) acc[r] = fma(broadcast(x[r * x_stride + k]), w, acc[r]);
+  }
+#pragma GCC unroll 16
+  for (int r = 0; r < kRows; ++r) store(sums + r * 16, add(load(sums + r * 16), acc[r]));
+}
+
+template <DType kWeight>
+static void add_segment_rows(const float* x, std::int64_t x_stride, const void* weights, std::int64_t count,
+                             int rows, float* sums) {
+  int r = 0;
+  for (; r + kFloatRows <= rows; r += kFloatRows) {
+    add_segment<kWeight, kFloatRows>(x + r * x_stride, x_stride, weights, count, sums + r * 16);
+  }
+  for (; r + 3 <= rows; r += 3) {
+    add_segment<kWeight, 3>(x + r * x_stride, x_stride, weights, count, sums + r * 16);
+  }
+  for (; r < rows; ++r) add_segment<kWeight, 1>(x + r * x_stride, x_stride, weights, count, sums + r * 16);
+}
+
+// Decodes `count` values of k from `first` on (multiples of 32 but for plain types) to out [count,16].
+template <DType kWeight>
+static void decode_segment(const std::byte* panel, const PanelShape& shape, std::int64_t first,
+                           std::int64_t count, float* out) {
+  if constexpr (kWeight == DType::F16 || kWeight == DType::BF16) {
+    for (std::int64_t k = 0; k < count; ++k) {
+      store(out + k * 16, load_weights<kWeight>(panel + first * 32, k));
+    }
+  } else {
+    const auto* scales = reinterpret_cast<const std::uint16_t*>(panel);
+    const auto* minima = reinterpret_cast<const std::uint16_t*>(panel + shape.minima);
+    constexpr std::int64_t kBlockBytes = kWeight == DType::Q8_0 ? 512 : 256;
+    for (std::int64_t k = 0; k < count; k += 4) {
+      const std::int64_t block = (first + k) / 32;
+      const std::int64_t group = (first + k) % 32 / 4;
+      const Vec16 scale = load_f16(scales + block * 16);
+      const std::byte* quants = panel + shape.quants + block * kBlockBytes;
+      Vec16i four = load_i(
+          reinterpret_cast<const std::int32_t*>(quants + (kWeight == DType::Q8_0 ? group : group % 4) * 64));
+      if (kWeight != DType::Q8_0 && group >= 4) four = shift_right_logical<4>(four);
+      for (int j = 0; j < 4; ++j) {
+        const Vec16i quant = and_i(four, broadcast_i(kWeight == DType::Q8_0 ? 0xff : 0xf));
+        four = shift_right_logical<8>(four);
+        Vec16 value;
+        if constexpr (kWeight == DType::Q4_1) {
+          value = add(mul(scale, to_f32(quant)), load_f16(minima + block * 16));
+        } else {
+          value = mul(scale, to_f32(sub_i(quant, broadcast_i(kWeight == DType::Q8_0 ? 128 : 8))));
+        }
+        store(out + (k + j) * 16, value);
+      }
+    }
+  }
+}
+
+// The sums of `rows` <= kTileRows rows of x (x_stride floats apart) with one panel: sums [rows,16].
+template <DType kWeight>
+static void matmul_tile_float(const float* x, std::int64_t x_stride, const std::byte* panel,
+                              std::int64_t k_count, int rows, float* decoded, float* sums) {
+  constexpr bool kPlain = kWeight == DType::F32 || kWeight == DType::F16 || kWeight == DType::BF16;
+  // Decoding once pays when more than one group of rows reads the result; f32 needs none.
+  const bool direct = kPlain && (kWeight == DType::F32 || rows <= kFloatRows);
+  const PanelShape shape = panel_shape(kWeight, k_count);
+  for (int r = 0; r < rows; ++r) store(sums + r * 16, zero16());
+  for (std::int64_t k = 0; k < k_count; k += kSegment) {
+    const std::int64_t count = k_count - k < kSegment ? k_count - k : kSegment;
+    if constexpr (kPlain) {
+      if (direct) {
+        constexpr std::int64_t kStep = kWeight == DType::F32 ? 64 : 32;
+        add_segment_rows<kWeight>(x + k, x_stride, panel + k * kStep, count, rows, sums);
+        continue;
+      }
+    }
+    if constexpr (kWeight != DType::F32) {
+      decode_segment<kWeight>(panel, shape, k, count, decoded);
+      add_segment_rows<DType::F32>(x + k, x_stride, decoded, count, rows, sums);
+    }
+  }
+}
+
+HONE_INLINE void matmul_tile_float_of(DType weight, const float* x, std::int64_t x_stride,
+                                      const std::byte* panel, std::int64_t k_count, int rows, float* decoded,
+                                      float* sums) {
+  switch (weight) {
+    case DType::F32:
+      return matmul_tile_float<DType::F32>(x, x_stride, panel, k_count, rows, decoded, sums);
+    case DType::F16:
+      return matmul_tile_float<DType::F16>(x, x_stride, panel, k_count, rows, decoded, sums);
+    case DType::BF16:
+      return matmul_tile_float<DType::BF16>(x, x_stride, panel, k_count, rows, decoded, sums);
+    case DType::Q4_0:
+      return matmul_tile_float<DType::Q4_0>(x, x_stride, panel, k_count, rows, decoded, sums);
+    case DType::Q4_1:
+      return matmul_tile_float<DType::Q4_1>(x, x_stride, panel, k_count, rows, decoded, sums);
+    default:
+      return matmul_tile_float<DType::Q8_0>(x, x_stride, panel, k_count, rows, decoded, sums);
+  }
+}
+
+}  // namespace hone::kernels::HONE_ISA_NAMESPACE

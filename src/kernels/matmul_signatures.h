@@ -1,0 +1,26 @@
+// Which signatures the matmul family of fast kernels computes, and the helpers that its ISA objects call.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/kernel.h"
+
+namespace hone::kernels {
+
+// matmul with transpose_b=1: x [..,M,K] of contiguous rows at one distance, w [N,K] in Panel16, f32 out.
+// Float: x f32, w f32, f16, bf16, q4_0, q4_1 or q8_0. Int8: x q8a, w q4_0, q4_1 or q8_0.
+std::string_view accepts_matmul_float(const Signature& signature);
+std::string_view accepts_matmul_int8(const Signature& signature);
+// swiglu_mlp: x and out as above, w_gate and w_up [F,D] in Panel16 of one type.
+std::string_view accepts_swiglu_float(const Signature& signature);
+std::string_view accepts_swiglu_int8(const Signature& signature);
+// quantize_q8a: x f32 -> q8a, both of contiguous rows at one distance, rows of a multiple of 32.
+std::string_view accepts_quantize_q8a(const Signature& signature);
+// gather: table [V,D] of a float or block-quantised type, strided rows or Panel16; ids i32, contiguous; f32
+// out.
+std::string_view accepts_gather(const Signature& signature);
+
+// Row `row` of a gather table as f32: out [D]. `row` is in range.
+void decode_table_row(const TensorView& table, std::int64_t row, float* out);
+
+}  // namespace hone::kernels
