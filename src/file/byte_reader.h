@@ -1,6 +1,7 @@
 // A cursor over hostile little-endian bytes.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -8,6 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/result.h"
 #include "file/file_error.h"
@@ -60,17 +62,31 @@ class ByteReader {
     return out;
   }
 
-  // u64 length, then the bytes.
+  // u64 length, then the bytes. An error names the byte of the length.
   Result<std::string_view> string(std::string_view what) {
-    const std::uint64_t begin = position_;
-    Result<std::uint64_t> length = number<std::uint64_t>(what);
-    if (!length.ok()) return std::move(length).error();
-    Result<std::span<const std::byte>> text = take(*length, what);
-    if (!text.ok()) {
-      position_ = begin;
-      return std::move(text).error();
+    Status room = need(sizeof(std::uint64_t), what);
+    const std::uint64_t length = room.ok() ? peek_length() : 0;
+    if (room.ok()) room = need_behind_length(length, what);
+    if (!room.ok()) return std::move(room).error();
+    const std::string_view text(reinterpret_cast<const char*>(base() + position_ + sizeof length), length);
+    advance(sizeof length + length);
+    return text;
+  }
+
+  // Walks over `count` strings, so that later visits need no checks. The loop builds no Result: a vocabulary
+  // has hundreds of thousands of strings, a hostile file millions.
+  Status skip_strings(std::uint64_t count, std::string_view what) {
+    const std::uint64_t end = std::min<std::uint64_t>(bytes_.size(), limit_);
+    for (; count > 0; --count) {
+      const bool has_length = position_ <= end && end - position_ >= sizeof(std::uint64_t);
+      const std::uint64_t length = has_length ? peek_length() : 0;
+      if (!has_length || length > end - position_ - sizeof length) {
+        Result<std::string_view> broken = string(what);
+        return broken.ok() ? internal_error(std::string(path_), "a broken string was read") : broken.error();
+      }
+      advance(sizeof length + length);
     }
-    return std::string_view(reinterpret_cast<const char*>(text->data()), text->size());
+    return {};
   }
 
   Error fail(std::uint64_t offset, std::string message, std::string expected, std::string actual) const {
@@ -79,6 +95,21 @@ class ByteReader {
 
  private:
   static constexpr std::uint64_t kDropBytes = 8ULL << 20U;
+
+  std::uint64_t peek_length() const {
+    std::uint64_t length = 0;
+    std::memcpy(&length, base() + position_, sizeof length);
+    return length;
+  }
+
+  Status need_behind_length(std::uint64_t length, std::string_view what) const {
+    const std::uint64_t behind = left() - sizeof length;
+    if (length > behind) {
+      return fail(position_, fmt::format("{} must end inside the file", what),
+                  fmt::format("{} bytes", length), fmt::format("{} bytes left", behind));
+    }
+    return need(sizeof length + length, what);
+  }
 
   void advance(std::uint64_t count) {
     position_ += count;

@@ -59,7 +59,6 @@ class GgufParser {
   Result<MetadataValue> parse_value(MetadataType type);
   Result<MetadataValue> parse_bool();
   Result<MetadataValue> parse_array();
-  Status skip_strings(std::uint64_t count);
   Status check_bools(std::uint64_t at, std::span<const std::byte> bytes) const;
   Status read_alignment(std::uint64_t at, const MetadataValue& value);
   Status check_keys() const;
@@ -167,14 +166,6 @@ Status GgufParser::check_bools(std::uint64_t at, std::span<const std::byte> byte
                       fmt::format("{}", std::to_integer<int>(*bad)));
 }
 
-// The lengths are walked once, so that later visits need no checks.
-Status GgufParser::skip_strings(std::uint64_t count) {
-  for (std::uint64_t i = 0; i < count; ++i) {
-    HONE_TRY(reader_.string("a string of an array"));
-  }
-  return {};
-}
-
 Result<MetadataValue> GgufParser::parse_array() {
   const std::uint64_t type_at = reader_.position();
   const MetadataType element = HONE_TRY(parse_value_type("an array's element type"));
@@ -187,7 +178,7 @@ Result<MetadataValue> GgufParser::parse_array() {
   HONE_TRY(check_count(count_at, "array count", count, each, std::numeric_limits<std::uint64_t>::max()));
   const std::uint64_t begin = reader_.position();
   if (element == MetadataType::String) {
-    HONE_TRY(skip_strings(count));
+    HONE_TRY(reader_.skip_strings(count, "a string of an array"));
   } else {
     const std::span<const std::byte> bytes = HONE_TRY(reader_.take(count * each, "an array"));
     if (element == MetadataType::Bool) HONE_TRY(check_bools(begin, bytes));

@@ -73,7 +73,7 @@ Result<std::string_view> find_header(std::span<const std::byte> bytes, const std
                        fmt::format("{} bytes", length));
   }
   if (length > SafetensorsLimits::kHeaderBytes) {
-    return bad_file_at(path, 0, "the header must fit in 32 MiB",
+    return bad_file_at(path, 0, "the header must fit in 16 MiB",
                        fmt::format("at most {} bytes", SafetensorsLimits::kHeaderBytes),
                        fmt::format("{} bytes", length));
   }

@@ -19,7 +19,7 @@ namespace hone {
 
 // Limits of this reader, stricter than the format's 100 MB header; they bound its memory and time.
 struct SafetensorsLimits {
-  static constexpr std::uint64_t kHeaderBytes = 32ull << 20;
+  static constexpr std::uint64_t kHeaderBytes = 16ull << 20;
   static constexpr std::uint64_t kStringBytes = 4ull << 20;  // of one JSON string (a metadata value)
   static constexpr std::uint64_t kTensors = 65'536;
   static constexpr std::uint64_t kMetadataEntries = 65'536;
