@@ -2,6 +2,7 @@
 
 #include "kernels/kernel.h"
 #include "kernels/kernel_list.h"
+#include "kernels/reference/list.h"
 
 namespace hone::kernels {
 
@@ -31,6 +32,7 @@ std::vector<Kernel> collect() {
   kernels::avx512::list_kernels(take, &kernels);
   kernels::avx2::list_kernels(take, &kernels);
   kernels::portable::list_kernels(take, &kernels);
+  kernels::reference::list_kernels(take, &kernels);
   return kernels;
 }
 

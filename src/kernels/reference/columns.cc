@@ -1,0 +1,105 @@
+#include "kernels/reference/columns.h"
+
+#include <cstring>
+
+#include "tensor/block_formats.h"
+#include "tensor/panel_layout.h"
+
+namespace hone::kernels::reference {
+namespace {
+
+constexpr std::int64_t kBlock = 32;
+
+std::int64_t align(std::int64_t bytes) {
+  return ceil_divide(bytes, 64) * 64;
+}
+
+bool has_minima(DType dtype) {
+  return dtype == DType::Q4_1 || dtype == DType::Q5_1;
+}
+
+// The minimum of block `b` of column n.
+double minimum(const ColumnSource& source, std::int64_t n, std::int64_t b) {
+  const auto* data = static_cast<const std::byte*>(source.view.data);
+  const DType dtype = source.view.dtype;
+  const std::byte* at = nullptr;
+  if (source.view.layout == Layout::Panel16) {
+    const PanelShape shape = panel_shape(dtype, source.k);
+    at = data + n / kPanelColumns * shape.bytes + shape.minima + (b * kPanelColumns + n % kPanelColumns) * 2;
+  } else {
+    at = data + dtype_bytes(dtype, source.offset + n * source.n_stride + b * kBlock) + 2;
+  }
+  std::uint16_t bits = 0;
+  std::memcpy(&bits, at, sizeof(bits));
+  return static_cast<double>(f16_to_f32(bits));
+}
+
+}  // namespace
+
+std::int64_t column_scratch_bytes(std::int64_t k, int matrices) {
+  return align(k * kColumns * matrices * 8) + align(k * 8) + align(k * 4);
+}
+
+ColumnScratch column_scratch(std::byte* scratch, std::int64_t k, int matrices) {
+  std::byte* row = scratch + align(k * kColumns * matrices * 8);
+  return {reinterpret_cast<double*>(scratch), reinterpret_cast<double*>(row),
+          reinterpret_cast<float*>(row + align(k * 8))};
+}
+
+void load_columns(const ColumnSource& source, std::int64_t first, std::int64_t n, float* decoded,
+                  double* columns) {
+  const TensorView& view = source.view;
+  const bool packed = view.layout == Layout::Panel16;
+  const bool rows = source.k_stride == 1 && view.dtype != DType::F64;
+  for (std::int64_t j = 0; j < kColumns; ++j) {
+    if (first + j >= n) {
+      for (std::int64_t k = 0; k < source.k; ++k) columns[k * kColumns + j] = 0;
+      continue;
+    }
+    const std::int64_t offset = source.offset + (first + j) * source.n_stride;
+    if (packed || rows) {
+      if (packed) {
+        unpack_column(view.dtype, view.data, first + j, source.k, decoded);
+      } else {
+        const std::byte* at = static_cast<const std::byte*>(view.data) + dtype_bytes(view.dtype, offset);
+        (void)decode_row(view.dtype, at, source.k, decoded);
+      }
+      for (std::int64_t k = 0; k < source.k; ++k) columns[k * kColumns + j] = static_cast<double>(decoded[k]);
+      continue;
+    }
+    constexpr std::int64_t kRun = 256;
+    double values[kRun];
+    for (std::int64_t begin = 0; begin < source.k; begin += kRun) {
+      const std::int64_t count = std::min(kRun, source.k - begin);
+      load_reals(view, offset + begin * source.k_stride, source.k_stride, count, values);
+      for (std::int64_t i = 0; i < count; ++i) columns[(begin + i) * kColumns + j] = values[i];
+    }
+  }
+}
+
+void dot_columns(const double* row, const double* columns, std::int64_t k, double* out) {
+  double sums[kColumns] = {};
+  for (std::int64_t i = 0; i < k; ++i) {
+    for (std::int64_t j = 0; j < kColumns; ++j) sums[j] += row[i] * columns[i * kColumns + j];
+  }
+  for (std::int64_t j = 0; j < kColumns; ++j) out[j] = sums[j];
+}
+
+void add_offset_terms(const TensorView& a, std::int64_t a_offset, const ColumnSource& source,
+                      std::int64_t first, std::int64_t n, double* out) {
+  if (a.dtype != DType::Q8A || !has_minima(source.view.dtype)) return;
+  const std::byte* row = static_cast<const std::byte*>(a.data) + dtype_bytes(DType::Q8A, a_offset);
+  for (std::int64_t b = 0; b < source.k / kBlock; ++b) {
+    BlockQ8A block;
+    std::memcpy(&block, row + b * static_cast<std::int64_t>(sizeof(block)), sizeof(block));
+    const double rest = static_cast<double>(block.sum) - static_cast<double>(block.scale) * block.quant_sum;
+    for (std::int64_t j = 0; j < kColumns && first + j < n; ++j)
+      out[j] += minimum(source, first + j, b) * rest;
+  }
+}
+
+bool is_contraction_type(DType dtype) {
+  return is_real(dtype) || dtype_row(dtype).is_quantised;
+}
+
+}  // namespace hone::kernels::reference
