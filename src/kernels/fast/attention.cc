@@ -1,0 +1,294 @@
+// attention(q f32 [B,K,G,T,E], k [B,C,K,E], v [B,C,K,E], positions i32 [B,T]) {scale} -> f32 [B,T,K,G,E]:
+// softmax(scale * q k^T over the keys c <= position) v, with online softmax (Milakov and Gimelshein 2018).
+//
+// Order of one row, whatever else is computed: the keys are walked in tiles of 64 absolute positions, 0
+// first; tiles with no visible key are skipped. Within a tile
+//   s[c] = (chain of fma over e = 0 .. E-1, from zero) * scale             hidden keys: -inf
+//   m'   = max(m, s)                                                       m starts at -inf
+//   w    = exp(m - m')         p[c] = exp(s[c] - m')
+//   l[i] = l[i] * w + ((p[i] + p[16+i]) + (p[32+i] + p[48+i]))             16 partial sums, folded as
+//   sum(Vec16) o[e] = chain of fma over the visible keys in order, from o[e] * w
+// (w = 1 where m' = m: nothing is multiplied), and at the end o / l. So a row's bits depend neither on the
+// capacity C, nor on the other rows, nor on how a prompt is cut. A padding token (position < 0) gives zeros.
+//
+// A tile of work is one sequence, one kv head and a block of tokens with all G heads: about 64 rows, which
+// share one f32 copy of each key tile (transposed) and value tile.
+#include "kernels/fast/axes.h"
+#include "kernels/fast/block_load.h"
+#include "kernels/fast/list.h"
+#include "kernels/fast/math16.h"
+#include "kernels/fast/row_block.h"
+#include "kernels/fast/vector_kernels.h"
+#include "kernels/signature_helpers.h"
+#include "kernels/vector_signatures.h"
+
+namespace hone::kernels::HONE_ISA_NAMESPACE {
+namespace {
+
+constexpr std::int64_t kKeys = kBlockWidth;
+constexpr std::int64_t kRowsPerTile = 64;
+static_assert(kKeys == 64, "the order of the partial sums is written for four groups of 16 keys");
+
+std::int64_t tokens_per_tile(std::int64_t heads) {
+  return heads < kRowsPerTile ? kRowsPerTile / heads : 1;
+}
+std::int64_t round_up_16(std::int64_t n) {
+  return blocks_of(n, 16) * 16;
+}
+
+// Where the parts of the scratch lie, in floats.
+struct Plan {
+  std::int64_t rows = 0;  // of a full tile
+  std::int64_t head = 0;  // E
+  std::int64_t head_padded = 0;
+  std::int64_t queries = 0;  // [rows, E]
+  std::int64_t outputs = 0;  // [rows, E padded]: o
+  std::int64_t sums = 0;     // [rows, 16]: l
+  std::int64_t largest = 0;  // [rows]: m
+  std::int64_t visible = 0;  // [rows] as i32: keys that the row sees
+  std::int64_t scores = 0;   // [kRowBlock, kKeys]
+  std::int64_t keys = 0;     // [E padded, kKeys]
+  std::int64_t values = 0;   // [kKeys, E padded]
+  std::int64_t total = 0;
+};
+
+Plan plan_of(const Call& call) {
+  const TensorView& q = call.inputs[0];
+  Plan plan;
+  plan.rows = tokens_per_tile(q.shape[2]) * q.shape[2];
+  plan.head = q.shape[4];
+  plan.head_padded = round_up_16(plan.head);
+  plan.outputs = 0;
+  plan.values = plan.outputs + plan.rows * plan.head_padded;
+  plan.keys = plan.values + kKeys * plan.head_padded;
+  plan.scores = plan.keys + plan.head_padded * kKeys;
+  plan.sums = plan.scores + kRowBlock * kKeys;
+  plan.queries = plan.sums + plan.rows * 16;
+  plan.largest = plan.queries + round_up_16(plan.rows * plan.head);
+  plan.visible = plan.largest + round_up_16(plan.rows);
+  plan.total = plan.visible + round_up_16(plan.rows);
+  return plan;
+}
+
+std::int64_t attention_tiles(const Call& call) {
+  const TensorView& q = call.inputs[0];
+  return q.shape[0] * q.shape[1] * blocks_of(q.shape[3], tokens_per_tile(q.shape[2]));
+}
+
+std::int64_t attention_scratch(const Call& call) {
+  return plan_of(call).total * 4;
+}
+
+// The work of one tile.
+struct Work {
+  const Call* call = nullptr;
+  Plan plan;
+  float* scratch = nullptr;
+  float scale = 1.0F;
+  std::int64_t b = 0, kv_head = 0, first_token = 0, tokens = 0, heads = 0;
+  std::int64_t rows = 0;     // tokens * heads; row = token * heads + head
+  std::int64_t visible = 0;  // the most keys that a row sees
+};
+
+std::int32_t& visible_of(const Work& work, std::int64_t row) {
+  return reinterpret_cast<std::int32_t*>(work.scratch + work.plan.visible)[row];
+}
+float* query_of(const Work& work, std::int64_t row) {
+  return work.scratch + work.plan.queries + row * work.plan.head;
+}
+float* output_of(const Work& work, std::int64_t row) {
+  return work.scratch + work.plan.outputs + row * work.plan.head_padded;
+}
+float* sums_of(const Work& work, std::int64_t row) {
+  return work.scratch + work.plan.sums + row * 16;
+}
+float& largest_of(const Work& work, std::int64_t row) {
+  return work.scratch[work.plan.largest + row];
+}
+
+void prepare_rows(Work& work) {
+  const TensorView& q = work.call->inputs[0];
+  const TensorView& positions = work.call->inputs[3];
+  for (std::int64_t row = 0; row < work.rows; ++row) {
+    const std::int64_t token = work.first_token + row / work.heads;
+    const std::int64_t head = row % work.heads;
+    const std::int32_t position = static_cast<const std::int32_t*>(
+        positions.data)[work.b * positions.strides[0] + token * positions.strides[1]];
+    visible_of(work, row) = position < 0 ? 0 : position + 1;
+    if (visible_of(work, row) > work.visible) work.visible = visible_of(work, row);
+    const float* from = static_cast<const float*>(q.data) + work.b * q.strides[0] +
+                        work.kv_head * q.strides[1] + head * q.strides[2] + token * q.strides[3];
+    for (std::int64_t e = 0; e < work.plan.head; ++e) query_of(work, row)[e] = from[e * q.strides[4]];
+    for (std::int64_t e = 0; e < work.plan.head_padded; e += 16) store(output_of(work, row) + e, zero16());
+    store(sums_of(work, row), zero16());
+    largest_of(work, row) = -__builtin_inff();
+  }
+}
+
+Source source_of(const Work& work, const TensorView& view, std::int64_t first_key) {
+  const std::int64_t offset =
+      work.b * view.strides[0] + first_key * view.strides[1] + work.kv_head * view.strides[2];
+  return {static_cast<const char*>(view.data) + offset * source_bytes(view.dtype), view.dtype,
+          view.strides[1], 1};
+}
+
+// The value rows of a key tile: in place if they are whole vectors of f32, else converted to scratch.
+Operand load_values(const Work& work, std::int64_t first_key, std::int64_t keys) {
+  const Source source = source_of(work, work.call->inputs[2], first_key);
+  if (source.dtype == DType::F32 && work.plan.head % 16 == 0) {
+    return {reinterpret_cast<const float*>(source.data), source.row, 1};
+  }
+  float* values = work.scratch + work.plan.values;
+  load_straight(source, keys, work.plan.head, values, work.plan.head_padded);
+  return {values, work.plan.head_padded, 1};
+}
+
+// scores [kRows, kKeys] of kRows rows from `row` on against the key tile in scratch.
+template <int kRows, int kGroups>
+void score(const Work& work, std::int64_t row, float* scores) {
+  const Operand queries = {query_of(work, row), work.plan.head, 1};
+  const Vec16 scale = broadcast(work.scale);
+  for (std::int64_t key = 0; key < kKeys; key += 16 * kGroups) {
+    Accumulators<kRows, kGroups> sums;
+    clear(sums);
+    multiply(queries, {work.scratch + work.plan.keys + key, kKeys, 1}, work.plan.head, sums);
+    for (int r = 0; r < kRows; ++r) {
+      for (int group = 0; group < kGroups; ++group) {
+        store(scores + r * kKeys + key + 16 * group, mul(sums.at[r][group], scale));
+      }
+    }
+  }
+}
+
+// Turns the row's scores into p, with the first `keys` visible, and brings m, l and o to the new maximum.
+void update_softmax(const Work& work, std::int64_t row, std::int64_t keys, float* scores) {
+  const Vec16 hidden = broadcast(-__builtin_inff());
+  Vec16 s[4];
+  for (int group = 0; group < 4; ++group) {
+    const std::int64_t left = keys - 16 * group;
+    s[group] = load(scores + 16 * group);
+    if (left < 16) s[group] = select(first_lanes(left > 0 ? static_cast<int>(left) : 0), s[group], hidden);
+  }
+  const float before = largest_of(work, row);
+  const float here = max_lane(max(max(s[0], s[1]), max(s[2], s[3])));
+  const float after = before > here ? before : here;
+  // Where every score so far is -inf, -inf - -inf would make NaN of weights that a later key may turn into 0.
+  const Vec16 subtracted = broadcast(after == -__builtin_inff() ? 0.0F : after);
+  for (Vec16& group : s) group = exp(sub(group, subtracted));
+  for (int group = 0; group < 4; ++group) store(scores + 16 * group, s[group]);
+  const Vec16 added = add(add(s[0], s[1]), add(s[2], s[3]));
+  float* sums = sums_of(work, row);
+  if (before == after) {
+    store(sums, add(load(sums), added));
+    return;
+  }
+  const Vec16 factor = exp(sub(broadcast(before), subtracted));
+  store(sums, add(mul(load(sums), factor), added));
+  float* out = output_of(work, row);
+  for (std::int64_t e = 0; e < work.plan.head_padded; e += 16) store(out + e, mul(load(out + e), factor));
+  largest_of(work, row) = after;
+}
+
+template <int kRows, int kGroups>
+void add_values(const Operand& weights, const Operand& values, std::int64_t keys, float* out,
+                std::int64_t out_row) {
+  Accumulators<kRows, kGroups> sums;
+  for (int r = 0; r < kRows; ++r) {
+    for (int group = 0; group < kGroups; ++group) sums.at[r][group] = load(out + r * out_row + 16 * group);
+  }
+  multiply(weights, values, keys, sums);
+  for (int r = 0; r < kRows; ++r) {
+    for (int group = 0; group < kGroups; ++group) store(out + r * out_row + 16 * group, sums.at[r][group]);
+  }
+}
+
+// kRows rows that all see at least `keys` keys of the tile.
+template <int kRows>
+void attend(const Work& work, std::int64_t row, std::int64_t keys, const Operand& values) {
+  float* scores = work.scratch + work.plan.scores;
+  score<kRows, kRows == 1 ? kGroupBlock : 1>(work, row, scores);
+  for (int r = 0; r < kRows; ++r) update_softmax(work, row + r, keys, scores + r * kKeys);
+  const Operand weights = {scores, kKeys, 1};
+  float* out = output_of(work, row);
+  std::int64_t e = 0;
+  if constexpr (kRows == 1) {
+    for (; e + 16 * kGroupBlock <= work.plan.head_padded; e += 16 * kGroupBlock) {
+      add_values<1, kGroupBlock>(weights, {values.data + e, values.row, 1}, keys, out + e, 0);
+    }
+  }
+  for (; e < work.plan.head_padded; e += 16) {
+    add_values<kRows, 1>(weights, {values.data + e, values.row, 1}, keys, out + e, work.plan.head_padded);
+  }
+}
+
+bool block_sees_whole_tile(const Work& work, std::int64_t row, std::int64_t end_key) {
+  if (row + kRowBlock > work.rows) return false;
+  for (int r = 0; r < kRowBlock; ++r) {
+    if (visible_of(work, row + r) < end_key) return false;
+  }
+  return true;
+}
+
+void attend_tile(const Work& work, std::int64_t first_key) {
+  const std::int64_t keys = smaller(kKeys, work.visible - first_key);
+  load_transposed(source_of(work, work.call->inputs[1], first_key), keys, work.plan.head,
+                  work.scratch + work.plan.keys);
+  const Operand values = load_values(work, first_key, keys);
+  for (std::int64_t row = 0; row < work.rows;) {
+    if (block_sees_whole_tile(work, row, first_key + kKeys)) {
+      attend<kRowBlock>(work, row, kKeys, values);
+      row += kRowBlock;
+      continue;
+    }
+    const std::int64_t seen = smaller(kKeys, visible_of(work, row) - first_key);
+    if (seen > 0) attend<1>(work, row, seen, values);
+    ++row;
+  }
+}
+
+void write_rows(const Work& work) {
+  const TensorView& out = work.call->outputs[0];
+  for (std::int64_t row = 0; row < work.rows; ++row) {
+    const std::int64_t token = work.first_token + row / work.heads;
+    float* to = static_cast<float*>(out.data) + work.b * out.strides[0] + token * out.strides[1] +
+                work.kv_head * out.strides[2] + row % work.heads * out.strides[3];
+    const Vec16 divisor = broadcast(visible_of(work, row) == 0 ? 1.0F : sum(load(sums_of(work, row))));
+    for (std::int64_t e = 0; e < work.plan.head; e += 16) {
+      store_partial(to + e, div(load(output_of(work, row) + e), divisor),
+                    static_cast<int>(smaller(16, work.plan.head - e)));
+    }
+  }
+}
+
+void attention_run(const Call& call, std::int64_t tile) {
+  const TensorView& q = call.inputs[0];
+  const std::int64_t per_tile = tokens_per_tile(q.shape[2]);
+  const std::int64_t blocks = blocks_of(q.shape[3], per_tile);
+  Work work;
+  work.call = &call;
+  work.plan = plan_of(call);
+  work.scratch = reinterpret_cast<float*>(call.scratch);
+  work.scale = static_cast<float>(attribute_real(call.attributes, "scale", 1.0));
+  work.heads = q.shape[2];
+  work.first_token = tile % blocks * per_tile;
+  work.kv_head = tile / blocks % q.shape[1];
+  work.b = tile / blocks / q.shape[1];
+  work.tokens = smaller(per_tile, q.shape[3] - work.first_token);
+  work.rows = work.tokens * work.heads;
+  prepare_rows(work);
+  for (std::int64_t key = 0; key < work.visible; key += kKeys) attend_tile(work, key);
+  write_rows(work);
+}
+
+constexpr Kernel kKernels[] = {
+    {HONE_KERNEL_NAME("attention.online"), "attention", kThisIsa, false, accepts_attention, attention_tiles,
+     attention_run, attention_scratch},
+};
+
+}  // namespace
+
+KernelList attention_kernels() {
+  return {kKernels, 1};
+}
+
+}  // namespace hone::kernels::HONE_ISA_NAMESPACE

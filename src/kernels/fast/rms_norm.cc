@@ -1,0 +1,56 @@
+// rms_norm(x [..,D], w [D]) -> f32: x * (1/sqrt(mean(x^2) + eps)) * w. The mean and the root are f64
+// (fast/sum16.h); the reciprocal is rounded to f32 once, and each of the two products once.
+#include "kernels/fast/axes.h"
+#include "kernels/fast/list.h"
+#include "kernels/fast/sum16.h"
+#include "kernels/fast/vector_kernels.h"
+#include "kernels/signature_helpers.h"
+#include "kernels/vector_signatures.h"
+
+namespace hone::kernels::HONE_ISA_NAMESPACE {
+namespace {
+
+constexpr std::int64_t kRowsPerTile = 4;
+
+std::int64_t rms_norm_tiles(const Call& call) {
+  return blocks_of(row_count(call.outputs[0]), kRowsPerTile);
+}
+
+void rms_norm_row(const float* x, const float* w, double eps, std::int64_t length, float* out) {
+  Sum16 squares;
+  clear(squares);
+  for (std::int64_t i = 0; i < length; i += 16)
+    add_squares_to(squares, load_partial(x + i, lanes_left(length, i)));
+  const double mean = total(squares) / static_cast<double>(length);
+  const Vec16 scale = broadcast(static_cast<float>(1.0 / __builtin_sqrt(mean + eps)));
+  for (std::int64_t i = 0; i < length; i += 16) {
+    const int count = lanes_left(length, i);
+    store_partial(out + i, mul(mul(load_partial(x + i, count), scale), load_partial(w + i, count)), count);
+  }
+}
+
+void rms_norm_run(const Call& call, std::int64_t tile) {
+  const TensorView& x = call.inputs[0];
+  const TensorView& out = call.outputs[0];
+  const double eps = attribute_real(call.attributes, "eps", 0.0);
+  const std::int64_t length = x.shape[x.rank - 1];
+  const std::int64_t end = smaller(row_count(out), (tile + 1) * kRowsPerTile);
+  for (std::int64_t row = tile * kRowsPerTile; row < end; ++row) {
+    rms_norm_row(static_cast<const float*>(x.data) + row_offset(x, row),
+                 static_cast<const float*>(call.inputs[1].data), eps, length,
+                 static_cast<float*>(out.data) + row_offset(out, row));
+  }
+}
+
+constexpr Kernel kKernels[] = {
+    {HONE_KERNEL_NAME("rms_norm.f32"), "rms_norm", kThisIsa, false, accepts_rms_norm, rms_norm_tiles,
+     rms_norm_run, nullptr},
+};
+
+}  // namespace
+
+KernelList rms_norm_kernels() {
+  return {kKernels, 1};
+}
+
+}  // namespace hone::kernels::HONE_ISA_NAMESPACE

@@ -1,0 +1,152 @@
+#include "kernels/vector_signatures.h"
+
+#include "kernels/signature_helpers.h"
+
+namespace hone::kernels {
+namespace {
+
+constexpr std::string_view kArity = "needs the op's number of inputs and outputs";
+constexpr std::string_view kStrided = "needs strided operands";
+
+bool has_arity(const Signature& signature, std::size_t inputs) {
+  return signature.inputs.size() == inputs && signature.outputs.size() == 1;
+}
+
+bool all_strided(const Signature& signature) {
+  for (const OperandSpec& operand : signature.inputs) {
+    if (!is_strided(operand)) return false;
+  }
+  for (const OperandSpec& operand : signature.outputs) {
+    if (!is_strided(operand)) return false;
+  }
+  return true;
+}
+
+bool has_elements_of_bytes(DType dtype) {
+  return element_bytes(dtype) != 0;
+}
+
+bool is_strip_type(DType dtype) {
+  return element_bytes(dtype) != 0 && dtype != DType::F8E4M3 && dtype != DType::F8E5M2;
+}
+
+bool is_f32_row(const OperandSpec& operand) {
+  return operand.dtype == DType::F32 && rank_of(operand) >= 1 && is_contiguous_along_last_axis(operand);
+}
+
+}  // namespace
+
+std::string_view accepts_rms_norm(const Signature& signature) {
+  if (!has_arity(signature, 2)) return kArity;
+  if (!all_strided(signature)) return kStrided;
+  if (!is_f32_row(signature.inputs[0]) || !is_f32_row(signature.outputs[0]))
+    return "needs f32 rows, contiguous";
+  if (!is_f32_row(signature.inputs[1])) return "needs f32 weights, contiguous";
+  return {};
+}
+
+std::string_view accepts_softmax(const Signature& signature) {
+  if (!has_arity(signature, 1)) return kArity;
+  if (!all_strided(signature)) return kStrided;
+  if (!is_f32_row(signature.inputs[0]) || !is_f32_row(signature.outputs[0]))
+    return "needs f32 rows, contiguous";
+  return {};
+}
+
+std::string_view accepts_reduce(const Signature& signature) {
+  if (!has_arity(signature, 1)) return kArity;
+  if (!all_strided(signature)) return kStrided;
+  const OperandSpec& x = signature.inputs[0];
+  if (!is_f32_row(x) || signature.outputs[0].dtype != DType::F32) return "needs f32 rows, contiguous";
+  const std::int64_t axis = attribute_integer(signature.attributes, "axis", 0);
+  if (axis != -1 && axis != rank_of(x) - 1) return "needs a reduction over the last axis";
+  return {};
+}
+
+std::string_view accepts_rope(const Signature& signature) {
+  if (!has_arity(signature, 3)) return kArity;
+  if (!all_strided(signature)) return kStrided;
+  for (int i = 0; i < 3; ++i) {
+    const OperandSpec& operand = signature.inputs[static_cast<std::size_t>(i)];
+    if (!is_f32_row(operand)) return "needs f32 operands, contiguous along the last axis";
+    if (rank_of(operand) < 3 || (i > 0 && rank_of(operand) != 3))
+      return "needs x [B,T,..,E] and tables [B,T,R/2]";
+  }
+  if (!is_f32_row(signature.outputs[0])) return "needs f32 operands, contiguous along the last axis";
+  return {};
+}
+
+std::string_view accepts_state_append(const Signature& signature) {
+  if (!has_arity(signature, 3)) return kArity;
+  if (!all_strided(signature)) return kStrided;
+  const OperandSpec& state = signature.inputs[0];
+  const OperandSpec& added = signature.inputs[1];
+  const OperandSpec& positions = signature.inputs[2];
+  if (!has_elements_of_bytes(state.dtype)) return "needs a type that is not block-quantised";
+  if (state.dtype != added.dtype || state.dtype != signature.outputs[0].dtype) {
+    return "needs state and new values of one type";
+  }
+  if (rank_of(state) < 2 || rank_of(state) != rank_of(added)) return "needs state [B,C,..] and new [B,T,..]";
+  if (positions.dtype != DType::I32 || rank_of(positions) != 2) return "needs i32 positions [B,T]";
+  return {};
+}
+
+std::string_view accepts_copy(const Signature& signature) {
+  if (!has_arity(signature, 1)) return kArity;
+  if (!all_strided(signature)) return kStrided;
+  const OperandSpec& x = signature.inputs[0];
+  if (!has_elements_of_bytes(x.dtype)) return "needs a type that is not block-quantised";
+  if (x.dtype != signature.outputs[0].dtype) return "needs an output of the input's type";
+  if (rank_of(x) > rank_of(signature.outputs[0])) return "needs an input that broadcasts to the output";
+  return {};
+}
+
+std::string_view accepts_strips(const Signature& signature) {
+  if (signature.outputs.empty()) return kArity;
+  if (!all_strided(signature)) return kStrided;
+  const int rank = rank_of(signature.outputs[0]);
+  for (const OperandSpec& operand : signature.inputs) {
+    if (!is_strip_type(operand.dtype)) return "needs operands that are neither block-quantised nor f8";
+    if (rank_of(operand) > rank) return "needs inputs that broadcast to the output";
+  }
+  for (const OperandSpec& operand : signature.outputs) {
+    if (!is_strip_type(operand.dtype)) return "needs operands that are neither block-quantised nor f8";
+    if (rank_of(operand) != rank) return "needs outputs of one shape";
+  }
+  return {};
+}
+
+std::string_view accepts_matmul_strided(const Signature& signature) {
+  if (!has_arity(signature, 2)) return kArity;
+  if (!all_strided(signature)) return kStrided;
+  const OperandSpec& a = signature.inputs[0];
+  const OperandSpec& b = signature.inputs[1];
+  if (a.dtype != DType::F32 || !is_half_or_float(b.dtype)) return "needs f32 x f32, f16 or bf16";
+  if (rank_of(a) < 2 || rank_of(b) < 2) return "needs matrices";
+  if (!is_f32_row(signature.outputs[0])) return "needs f32 output rows, contiguous";
+  return {};
+}
+
+std::string_view accepts_attention(const Signature& signature) {
+  if (!has_arity(signature, 4)) return kArity;
+  if (!all_strided(signature)) return kStrided;
+  const OperandSpec& q = signature.inputs[0];
+  const OperandSpec& k = signature.inputs[1];
+  const OperandSpec& v = signature.inputs[2];
+  const OperandSpec& positions = signature.inputs[3];
+  if (q.dtype != DType::F32 || rank_of(q) != 5) return "needs f32 queries [B,K,G,T,E]";
+  if (!is_half_or_float(k.dtype) || !is_half_or_float(v.dtype))
+    return "needs f32, f16 or bf16 keys and values";
+  if (rank_of(k) != 4 || rank_of(v) != 4) return "needs keys and values [B,C,K,E]";
+  if (!is_contiguous_along_last_axis(k) || !is_contiguous_along_last_axis(v)) {
+    return "needs keys and values contiguous along the last axis";
+  }
+  if (positions.dtype != DType::I32 || rank_of(positions) != 2) return "needs i32 positions [B,T]";
+  // Scratch is sized by G and E, which the planner must know.
+  if (!is_constant_axis(q, 2) || !is_constant_axis(q, 4))
+    return "needs a constant number of heads and head size";
+  if (!is_f32_row(signature.outputs[0])) return "needs an f32 output, contiguous along the last axis";
+  return {};
+}
+
+}  // namespace hone::kernels
