@@ -1,0 +1,129 @@
+#include "plan/offsets.h"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+
+namespace hone {
+namespace {
+
+struct Item {
+  std::int64_t bytes = 0;
+  int first = 0;
+  int last = 0;
+};
+
+bool together(const Item& a, const Item& b) { return a.first <= b.last && b.first <= a.last; }
+
+struct Placement {
+  std::vector<std::int64_t> offsets;
+  std::int64_t peak = 0;
+};
+
+// Each item in turn at the lowest offset at which it overlaps nothing that is placed and alive with it.
+Placement place(const std::vector<Item>& items, const std::vector<int>& order) {
+  Placement out{std::vector<std::int64_t>(items.size(), 0), 0};
+  std::vector<int> placed;  // sorted by offset
+  for (const int index : order) {
+    const Item& item = items[static_cast<std::size_t>(index)];
+    std::int64_t offset = 0;
+    for (const int other : placed) {
+      const Item& neighbour = items[static_cast<std::size_t>(other)];
+      if (!together(item, neighbour)) continue;
+      const std::int64_t begin = out.offsets[static_cast<std::size_t>(other)];
+      if (offset + item.bytes <= begin) break;
+      offset = std::max(offset, begin + neighbour.bytes);
+    }
+    out.offsets[static_cast<std::size_t>(index)] = offset;
+    out.peak = std::max(out.peak, offset + item.bytes);
+    const auto at = std::upper_bound(placed.begin(), placed.end(), index, [&](int a, int b) {
+      return out.offsets[static_cast<std::size_t>(a)] < out.offsets[static_cast<std::size_t>(b)];
+    });
+    placed.insert(at, index);
+  }
+  return out;
+}
+
+std::int64_t lower_bound(const std::vector<Item>& items) {
+  int last = 0;
+  for (const Item& item : items) last = std::max(last, item.last);
+  std::vector<std::int64_t> change(static_cast<std::size_t>(last) + 2, 0);
+  for (const Item& item : items) {
+    change[static_cast<std::size_t>(item.first)] += item.bytes;
+    change[static_cast<std::size_t>(item.last) + 1] -= item.bytes;
+  }
+  std::int64_t live = 0;
+  std::int64_t most = 0;
+  for (const std::int64_t delta : change) {
+    live += delta;
+    most = std::max(most, live);
+  }
+  return most;
+}
+
+std::vector<int> sorted_by(std::size_t count, const auto& before) {
+  std::vector<int> order(count);
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), before);
+  return order;
+}
+
+// Items by the offset they were placed at, lowest first; those of one time keep this order at every size.
+void write_formulas(std::span<const Lifetime> lifetimes, const std::vector<Item>& items, const Placement& placement,
+                    OffsetPlan& plan) {
+  const std::vector<int> order = sorted_by(items.size(), [&](int a, int b) {
+    return placement.offsets[static_cast<std::size_t>(a)] < placement.offsets[static_cast<std::size_t>(b)];
+  });
+  plan.offsets.assign(items.size(), Dim(0));
+  std::vector<Dim> ends(items.size(), Dim(0));
+  plan.peak = Dim(0);
+  for (std::size_t position = 0; position < order.size(); ++position) {
+    const auto i = static_cast<std::size_t>(order[position]);
+    Dim offset(0);
+    for (std::size_t below = 0; below < position; ++below) {
+      const auto j = static_cast<std::size_t>(order[below]);
+      if (together(items[i], items[j])) offset = max(offset, ends[j]);
+    }
+    ends[i] = offset + round_up(lifetimes[i].bytes, kArenaAlignment);
+    plan.peak = max(plan.peak, ends[i]);
+    plan.offsets[i] = std::move(offset);
+  }
+}
+
+}  // namespace
+
+Result<OffsetPlan> plan_offsets(std::span<const Lifetime> lifetimes, const Bindings& bound) {
+  std::vector<Item> items;
+  items.reserve(lifetimes.size());
+  for (const Lifetime& life : lifetimes) {
+    const std::int64_t bytes = HONE_TRY(life.bytes.evaluate(bound));
+    items.push_back({(bytes + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment, life.first, life.last});
+  }
+  const auto item = [&](int index) -> const Item& { return items[static_cast<std::size_t>(index)]; };
+  const auto length = [&](int index) { return item(index).last - item(index).first; };
+  const std::array<std::pair<std::string_view, std::vector<int>>, 4> orders{{
+      {"largest first", sorted_by(items.size(), [&](int a, int b) { return item(a).bytes > item(b).bytes; })},
+      {"longest-lived first", sorted_by(items.size(), [&](int a, int b) { return length(a) > length(b); })},
+      {"in order of execution", sorted_by(items.size(), [&](int a, int b) { return item(a).first < item(b).first; })},
+      {"largest area first", sorted_by(items.size(),
+                                       [&](int a, int b) {
+                                         return item(a).bytes * (length(a) + 1) > item(b).bytes * (length(b) + 1);
+                                       })},
+  }};
+  OffsetPlan plan;
+  plan.lower_bound_bytes = lower_bound(items);
+  Placement best;
+  for (const auto& [name, order] : orders) {
+    Placement placement = place(items, order);
+    if (plan.order.empty() || placement.peak < best.peak) {
+      best = std::move(placement);
+      plan.order = name;
+    }
+    if (best.peak == plan.lower_bound_bytes) break;
+  }
+  write_formulas(lifetimes, items, best, plan);
+  plan.peak_bytes = HONE_TRY(plan.peak.evaluate(bound));
+  return plan;
+}
+
+}  // namespace hone

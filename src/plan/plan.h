@@ -1,0 +1,125 @@
+// The plan: plain data that says everything a run will do. Ordered steps, kernel choices, buffers and offsets as
+// formulas over symbols. It has names and offsets, no addresses.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/target.h"
+#include "graph/graph.h"
+#include "kernels/kernel.h"
+#include "kernels/strip_program.h"
+#include "passes/pass.h"
+
+namespace hone {
+
+enum class Region : std::uint8_t {
+  Static,   // weights and constants
+  State,    // the KV cache
+  Dynamic,  // activations, inputs and outputs of a step
+};
+
+// Where one tensor lies: `offset` bytes into its region.
+struct Placement {
+  Region region = Region::Dynamic;
+  Dim offset{0};
+};
+
+struct Operand {
+  Placement place;
+  OperandSpec spec;
+};
+
+// One launch.
+struct Step {
+  const Kernel* kernel = nullptr;
+  std::string op;
+  std::string module;
+  std::string value;  // the printed name of its first output: "%12"
+  Attributes attributes;
+  std::shared_ptr<const StripProgram> program;  // elementwise steps
+  std::vector<Operand> inputs;
+  std::vector<Operand> outputs;
+  Dim bytes_moved{0};
+  Dim operations{0};
+};
+
+// One weight or constant in the static region.
+struct StaticBuffer {
+  std::string name;  // of the tensor in the checkpoint; empty for a constant
+  std::string module;
+  Type type;
+  Layout layout = Layout::Strided;
+  std::int64_t offset = 0;
+  std::int64_t bytes = 0;
+  std::vector<double> values;  // of a constant
+};
+
+struct StateBuffer {
+  std::string name;
+  Type type;  // with the context axis at its capacity
+  std::int64_t offset = 0;
+  std::int64_t bytes = 0;
+};
+
+// A named input or output of the step.
+struct Port {
+  std::string name;
+  Type type;
+  Placement place;
+};
+
+struct ValueLife {
+  std::string value;   // "%12"
+  std::string module;
+  Dim bytes;
+  Dim offset;
+  int first = 0;       // step that writes it
+  int last = 0;        // last step that reads it
+};
+
+struct Plan {
+  Target target;
+  Level level = Level::O3;
+  Bindings bound;  // the largest value of each symbol that the arenas are made for
+  std::vector<Step> steps;
+  std::vector<StaticBuffer> statics;
+  std::vector<StateBuffer> states;
+  std::vector<Port> inputs;
+  std::vector<Port> outputs;
+  std::vector<ValueLife> lives;  // what lies in the dynamic region, and when
+
+  // Bytes of each region at the bound.
+  std::int64_t static_bytes = 0;
+  std::int64_t state_bytes = 0;
+  std::int64_t dynamic_bytes = 0;
+  std::int64_t workspace_bytes = 0;             // threads * scratch_bytes_per_thread
+  std::int64_t scratch_bytes_per_thread = 0;
+  std::int64_t dynamic_lower_bound_bytes = 0;   // largest set of values alive in one step
+  Dim dynamic_peak{0};                          // dynamic_bytes as a formula
+  std::string placement_order;
+
+  std::int64_t launches() const { return static_cast<std::int64_t>(steps.size()); }
+  // Launches on a reference kernel although the level asks for fast ones.
+  std::int64_t fallbacks() const;
+};
+
+struct PlanOptions {
+  Target target;
+  Level level = Level::O3;
+  Bindings bound;  // B, T, C, R
+  // false: only sizes and launches are wanted (explain plans the graph after each pass): constants keep no values.
+  bool runnable = true;
+};
+
+// Makes the plan of `graph`. Errors: (Hone) nodes without a kernel, all of them at once with dtypes, shapes and what
+// each candidate would need.
+Result<Plan> make_plan(const Graph& graph, const PlanOptions& options);
+
+// Steps, kernels, operands and offsets, and the table of lifetimes: to read and to compare.
+std::string print_plan(const Plan& plan);
+
+}  // namespace hone
