@@ -1,0 +1,84 @@
+#include "tokens/jinja.h"
+
+#include <fmt/format.h>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "tokens/jinja_eval.h"
+#include "tokens/jinja_lexer.h"
+#include "tokens/jinja_parser.h"
+#include "tokens/jinja_source.h"
+#include "tokens/utf8.h"
+
+namespace hone {
+
+namespace {
+
+Error bad_context(std::string message, std::string expected) {
+  return Error{ErrorCode::BadInput,
+               Fault::User,
+               "template variables",
+               std::move(message),
+               std::move(expected),
+               {},
+               "change the messages, tools or variables"};
+}
+
+Result<jinja::Value> to_value(const nlohmann::ordered_json& json, std::int32_t depth_left) {
+  using jinja::Value;
+  if (depth_left < 0) return bad_context("the data is nested too deeply", {});
+  switch (json.type()) {
+    case nlohmann::ordered_json::value_t::boolean:
+      return Value::boolean(json.get<bool>());
+    case nlohmann::ordered_json::value_t::number_integer:
+      return Value::integer(json.get<std::int64_t>());
+    case nlohmann::ordered_json::value_t::number_unsigned: {
+      const auto value = json.get<std::uint64_t>();
+      if (value > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
+        return bad_context("an integer is beyond 64 bits", "at most 2^63 - 1");
+      }
+      return Value::integer(static_cast<std::int64_t>(value));
+    }
+    case nlohmann::ordered_json::value_t::number_float:
+      return Value::real(json.get<double>());
+    case nlohmann::ordered_json::value_t::string:
+      return Value::string(json.get_ref<const std::string&>());
+    case nlohmann::ordered_json::value_t::array: {
+      std::vector<Value> items;
+      items.reserve(json.size());
+      for (const auto& item : json) items.push_back(HONE_TRY(to_value(item, depth_left - 1)));
+      return jinja::make_list(jinja::Shape::List, std::move(items));
+    }
+    case nlohmann::ordered_json::value_t::object: {
+      std::vector<std::pair<std::string, Value>> items;
+      items.reserve(json.size());
+      for (const auto& [key, item] : json.items())
+        items.emplace_back(key, HONE_TRY(to_value(item, depth_left - 1)));
+      return jinja::make_dict(std::move(items));
+    }
+    default:
+      return Value::none();
+  }
+}
+
+}  // namespace
+
+Result<std::string> render_template(std::string_view text, const nlohmann::ordered_json& context,
+                                    const Fuel& fuel) {
+  if (!context.is_object()) return bad_context("the variables of a template are a JSON object", "an object");
+  const jinja::Source source(text);
+  if (static_cast<std::int64_t>(text.size()) > fuel.source_bytes) {
+    return source.error(0, fmt::format("the template has more than {} bytes", fuel.source_bytes));
+  }
+  const std::size_t valid = utf8_valid_prefix(source.text());
+  if (valid < source.text().size()) return source.error(valid, "the template is not valid UTF-8");
+  const std::vector<jinja::Token> tokens = HONE_TRY(jinja::tokenize(source));
+  const jinja::Block block = HONE_TRY(jinja::parse(source, tokens, fuel.depth));
+  std::vector<std::pair<std::string, jinja::Value>> variables;
+  for (const auto& [name, item] : context.items())
+    variables.emplace_back(name, HONE_TRY(to_value(item, fuel.depth)));
+  return jinja::Evaluator(source, fuel, std::move(variables)).render(block);
+}
+
+}  // namespace hone
