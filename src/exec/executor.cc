@@ -1,0 +1,158 @@
+#include "exec/executor.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+
+namespace hone {
+
+Result<std::unique_ptr<Executor>> Executor::create(const Plan& plan, const Checkpoint& checkpoint,
+                                                   const LoadProgress& progress) {
+  std::unique_ptr<Executor> made(new Executor(plan));
+  made->pool_ = HONE_TRY(ThreadPool::create(plan.target.threads));
+  made->statics_ = HONE_TRY(Arena::create(plan.static_bytes, "weights", false));
+  HONE_TRY(load_weights(plan, checkpoint, *made->pool_, made->statics_, progress));
+  made->state_ = HONE_TRY(Arena::create(plan.state_bytes, "KV cache", true));
+  made->dynamic_ = HONE_TRY(Arena::create(plan.dynamic_bytes, "activations", true));
+  made->workspace_ = HONE_TRY(Arena::create(plan.workspace_bytes, "kernel workspace", true));
+  HONE_TRY(made->prepare());
+  return made;
+}
+
+std::byte* Executor::region_base(Region region) const {
+  switch (region) {
+    case Region::Static: return statics_.data();
+    case Region::State: return state_.data();
+    case Region::Dynamic: return dynamic_.data();
+  }
+  return nullptr;
+}
+
+Status Executor::add_formula(const Dim& dim, std::int64_t* target) {
+  if (const std::optional<std::int64_t> constant = dim.as_constant()) {
+    *target = *constant;
+    return {};
+  }
+  std::string letters;
+  dim.collect_symbols(letters);
+  Formula formula{&dim, target, 0};
+  const std::span<const Binding> symbols = plan_.bound.items();
+  for (std::size_t i = 0; i < symbols.size(); ++i) {
+    if (letters.find(symbols[i].symbol) != std::string::npos) formula.symbols |= 1U << i;
+  }
+  formulas_.push_back(formula);
+  return {};
+}
+
+Status Executor::add_operand(const Operand& operand) {
+  BoundOperand& bound = operands_.emplace_back();
+  bound.view.dtype = operand.spec.dtype;
+  bound.view.layout = operand.spec.layout;
+  bound.view.rank = static_cast<int>(operand.spec.shape.size());
+  bound.region = region_base(operand.place.region);
+  for (std::size_t i = 0; i < operand.spec.shape.size(); ++i) {
+    HONE_TRY(add_formula(operand.spec.shape[i], &bound.view.shape[i]));
+    if (i < operand.spec.strides.size()) HONE_TRY(add_formula(operand.spec.strides[i], &bound.view.strides[i]));
+  }
+  return add_formula(operand.place.offset, &bound.offset);
+}
+
+Status Executor::prepare() {
+  std::size_t count = 0;
+  for (const Step& step : plan_.steps) count += step.inputs.size() + step.outputs.size();
+  operands_.reserve(count);  // formulas point into it
+  for (const Step& step : plan_.steps) {
+    steps_.push_back({&step, operands_.size()});
+    for (const Operand& operand : step.inputs) HONE_TRY(add_operand(operand));
+    for (const Operand& operand : step.outputs) HONE_TRY(add_operand(operand));
+  }
+  views_.resize(operands_.size());
+  return {};
+}
+
+Status Executor::bind(const Bindings& bindings) {
+  std::uint32_t changed = 0;
+  const std::span<const Binding> symbols = plan_.bound.items();
+  for (std::size_t i = 0; i < symbols.size(); ++i) {
+    const std::optional<std::int64_t> value = bindings.find(symbols[i].symbol);
+    if (!value || *value < 1 || *value > symbols[i].value) {
+      return internal_error("executor", fmt::format("symbol {} is {}, not 1 to {}", symbols[i].symbol,
+                                                    value.value_or(0), symbols[i].value));
+    }
+    if (bindings_.find(symbols[i].symbol) != value) changed |= 1U << i;
+  }
+  if (changed == 0 && bound_once_) return {};
+  for (const Formula& formula : formulas_) {
+    if ((formula.symbols & changed) != 0) *formula.target = HONE_TRY(formula.dim->evaluate(bindings));
+  }
+  for (std::size_t i = 0; i < operands_.size(); ++i) {
+    views_[i] = operands_[i].view;
+    views_[i].data = operands_[i].region + operands_[i].offset;
+  }
+  bindings_ = bindings;
+  bound_once_ = true;
+  return {};
+}
+
+Result<std::span<std::byte>> Executor::input(std::string_view name) {
+  for (const Port& port : plan_.inputs) {
+    if (port.name != name) continue;
+    const std::int64_t offset = HONE_TRY(port.place.offset.evaluate(bindings_));
+    const std::int64_t bytes = HONE_TRY(type_bytes(port.type).evaluate(bindings_));
+    return std::span<std::byte>(dynamic_.data() + offset, static_cast<std::size_t>(bytes));
+  }
+  return internal_error("executor", fmt::format("the plan has no input '{}'", name));
+}
+
+Result<std::span<const std::byte>> Executor::output(std::string_view name) const {
+  for (const Port& port : plan_.outputs) {
+    if (port.name != name) continue;
+    const std::int64_t offset = HONE_TRY(port.place.offset.evaluate(bindings_));
+    const std::int64_t bytes = HONE_TRY(type_bytes(port.type).evaluate(bindings_));
+    return std::span<const std::byte>(dynamic_.data() + offset, static_cast<std::size_t>(bytes));
+  }
+  return internal_error("executor", fmt::format("the plan has no output '{}'", name));
+}
+
+void Executor::run_step(const BoundStep& bound) {
+  struct Launch {
+    Call call;
+    const Kernel* kernel;
+    std::byte* scratch;
+    std::int64_t scratch_bytes;
+  };
+  const Step& step = *bound.step;
+  Launch launch;
+  launch.kernel = step.kernel;
+  launch.scratch = workspace_.data();
+  launch.scratch_bytes = plan_.scratch_bytes_per_thread;
+  launch.call.attributes = &step.attributes;
+  launch.call.program = step.program.get();
+  launch.call.inputs = views_.data() + bound.first_operand;
+  launch.call.input_count = static_cast<int>(step.inputs.size());
+  launch.call.outputs = launch.call.inputs + step.inputs.size();
+  launch.call.output_count = static_cast<int>(step.outputs.size());
+  const auto run_tiles = [](void* context, std::int64_t begin, std::int64_t end, int thread) {
+    const auto& work = *static_cast<const Launch*>(context);
+    Call call = work.call;
+    call.scratch = work.scratch + thread * work.scratch_bytes;
+    for (std::int64_t tile = begin; tile < end; ++tile) work.kernel->run(call, tile);
+  };
+  pool_->run(step.kernel->tile_count(launch.call), run_tiles, &launch);
+  ++launches_;
+}
+
+void Executor::run(const std::function<void(std::size_t, std::int64_t)>& observe) {
+  using Clock = std::chrono::steady_clock;
+  for (std::size_t i = 0; i < steps_.size(); ++i) {
+    if (!observe) {
+      run_step(steps_[i]);
+      continue;
+    }
+    const Clock::time_point begin = Clock::now();
+    run_step(steps_[i]);
+    observe(i, std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begin).count());
+  }
+}
+
+}  // namespace hone

@@ -1,0 +1,79 @@
+// Runs a plan: arenas, addresses, threads. Decides nothing: order, kernels and places are the plan's.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "base/thread_pool.h"
+#include "exec/arena.h"
+#include "exec/load_weights.h"
+#include "plan/plan.h"
+
+namespace hone {
+
+class Executor {
+ public:
+  // Allocates and touches the arenas and loads the weights. `plan` must outlive the executor. The state starts as zeros.
+  // Errors: those of load_weights; DoesNotFit where the system refuses memory or threads.
+  static Result<std::unique_ptr<Executor>> create(const Plan& plan, const Checkpoint& checkpoint,
+                                                  const LoadProgress& progress);
+
+  // Sizes of the next step. Errors (Hone): a symbol without a value, below 1, or above the bound of the plan.
+  Status bind(const Bindings& bindings);
+
+  // The memory of an input or output under the current binding; an error (Hone) for a name the plan does not have.
+  Result<std::span<std::byte>> input(std::string_view name);
+  Result<std::span<const std::byte>> output(std::string_view name) const;
+
+  // Runs all steps. `observe`, if set, is called after each step with its index and the nanoseconds it took.
+  void run(const std::function<void(std::size_t step, std::int64_t nanoseconds)>& observe = {});
+
+  // Launches since the executor was made, counted where they happen.
+  std::int64_t launches() const { return launches_; }
+  ThreadPool& pool() { return *pool_; }
+
+ private:
+  struct BoundOperand {
+    TensorView view;
+    std::byte* region = nullptr;
+    std::int64_t offset = 0;
+  };
+  // One number of an operand that depends on symbols.
+  struct Formula {
+    const Dim* dim = nullptr;
+    std::int64_t* target = nullptr;
+    std::uint32_t symbols = 0;  // bit i: mentions plan.bound's symbol i
+  };
+  struct BoundStep {
+    const Step* step = nullptr;
+    std::size_t first_operand = 0;  // inputs, then outputs, in operands_ and views_
+  };
+
+  explicit Executor(const Plan& plan) : plan_(plan) {}
+  Status prepare();
+  Status add_operand(const Operand& operand);
+  Status add_formula(const Dim& dim, std::int64_t* target);
+  std::byte* region_base(Region region) const;
+  void run_step(const BoundStep& bound);
+
+  const Plan& plan_;
+  Arena statics_;
+  Arena state_;
+  Arena dynamic_;
+  Arena workspace_;
+  std::unique_ptr<ThreadPool> pool_;
+  std::vector<BoundStep> steps_;
+  std::vector<BoundOperand> operands_;
+  std::vector<TensorView> views_;  // copies of operands_' views, contiguous per step, as calls take them
+  std::vector<Formula> formulas_;
+  Bindings bindings_;
+  bool bound_once_ = false;
+  std::int64_t launches_ = 0;
+};
+
+}  // namespace hone

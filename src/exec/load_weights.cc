@@ -1,0 +1,131 @@
+#include "exec/load_weights.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "tensor/block_formats.h"
+#include "tensor/panel_layout.h"
+
+namespace hone {
+namespace {
+
+struct MatrixSize {
+  std::int64_t rows;
+  std::int64_t k;
+  std::int64_t row_bytes;
+};
+
+MatrixSize matrix_size(const StaticBuffer& buffer) {
+  const std::int64_t rows = *buffer.type.shape[0].as_constant();
+  const std::int64_t k = *buffer.type.shape[1].as_constant();
+  return {rows, k, dtype_bytes(buffer.type.dtype, k)};
+}
+
+// Panels that pass through the staging buffer at a time.
+std::int64_t panels_per_piece(const MatrixSize& size) {
+  return std::max<std::int64_t>(1, kStagingBytes / (size.row_bytes * kPanelColumns));
+}
+
+struct PackJob {
+  const StaticBuffer* buffer;
+  MatrixSize size;
+  const std::byte* source;   // rows of this piece
+  std::byte* target;         // its first panel
+  std::int64_t rows;         // in this piece
+  std::int64_t panel_bytes;
+};
+
+void pack_range(void* context, std::int64_t begin, std::int64_t end, int) {
+  const auto& job = *static_cast<const PackJob*>(context);
+  for (std::int64_t panel = begin; panel < end; ++panel) {
+    const std::int64_t first = panel * kPanelColumns;
+    pack_panel(job.buffer->type.dtype, job.source + first * job.size.row_bytes,
+               std::min(kPanelColumns, job.rows - first), job.size.k, job.target + panel * job.panel_bytes);
+  }
+}
+
+Status load_panels(const StaticBuffer& buffer, const TensorEntry& entry, const Checkpoint& checkpoint, ThreadPool& pool,
+                   const Arena& statics, const Arena& staging) {
+  const MatrixSize size = matrix_size(buffer);
+  const std::int64_t step = panels_per_piece(size) * kPanelColumns;
+  const std::int64_t bytes = panel_shape(buffer.type.dtype, size.k).bytes;
+  for (std::int64_t row = 0; row < size.rows; row += step) {
+    const std::int64_t rows = std::min(step, size.rows - row);
+    const std::span<std::byte> piece(staging.data(), static_cast<std::size_t>(rows * size.row_bytes));
+    HONE_TRY(checkpoint.file->read_at(entry.offset + static_cast<std::uint64_t>(row * size.row_bytes), piece));
+    PackJob job{&buffer, size, staging.data(), statics.data() + buffer.offset + row / kPanelColumns * bytes, rows, bytes};
+    pool.run((rows + kPanelColumns - 1) / kPanelColumns, pack_range, &job);
+  }
+  return {};
+}
+
+template <class T>
+void store_values(const std::vector<double>& values, std::byte* out) {
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const T value = static_cast<T>(values[i]);
+    std::memcpy(out + i * sizeof(T), &value, sizeof(T));
+  }
+}
+
+Status store_constant(const StaticBuffer& buffer, std::byte* out) {
+  switch (buffer.type.dtype) {
+    case DType::F64: store_values<double>(buffer.values, out); return {};
+    case DType::F32: store_values<float>(buffer.values, out); return {};
+    case DType::I32: store_values<std::int32_t>(buffer.values, out); return {};
+    case DType::I64: store_values<std::int64_t>(buffer.values, out); return {};
+    case DType::U8:
+    case DType::Bool: store_values<std::uint8_t>(buffer.values, out); return {};
+    default: {
+      const std::vector<float> rounded(buffer.values.begin(), buffer.values.end());
+      return encode_row(buffer.type.dtype, rounded.data(), static_cast<std::int64_t>(rounded.size()), out);
+    }
+  }
+}
+
+Error changed_tensor(const Checkpoint& checkpoint, const StaticBuffer& buffer) {
+  return Error{ErrorCode::BadFile, Fault::File, fmt::format("{}, tensor {}", checkpoint.path, buffer.name),
+               "the tensor is not what the plan was made for", type_to_string(buffer.type), "missing or another size",
+               "make the plan from this checkpoint"};
+}
+
+}  // namespace
+
+std::int64_t staging_bytes(const Plan& plan) {
+  std::int64_t most = 0;
+  for (const StaticBuffer& buffer : plan.statics) {
+    if (buffer.layout != Layout::Panel16) continue;
+    const MatrixSize size = matrix_size(buffer);
+    most = std::max(most, panels_per_piece(size) * kPanelColumns * size.row_bytes);
+  }
+  return most;
+}
+
+Status load_weights(const Plan& plan, const Checkpoint& checkpoint, ThreadPool& pool, const Arena& statics,
+                    const LoadProgress& progress) {
+  const Arena staging = HONE_TRY(Arena::create(staging_bytes(plan), "staging buffer", false));
+  std::int64_t done = 0;
+  for (const StaticBuffer& buffer : plan.statics) {
+    std::byte* target = statics.data() + buffer.offset;
+    if (buffer.name.empty()) {
+      HONE_TRY(store_constant(buffer, target));
+      continue;
+    }
+    const TensorEntry* entry = checkpoint.find_tensor(buffer.name);
+    const std::int64_t elements = *element_count(buffer.type.shape).as_constant();
+    if (entry == nullptr || entry->dtype != buffer.type.dtype || entry->elements() != elements) {
+      return changed_tensor(checkpoint, buffer);
+    }
+    if (buffer.layout == Layout::Panel16) {
+      HONE_TRY(load_panels(buffer, *entry, checkpoint, pool, statics, staging));
+    } else {
+      HONE_TRY(checkpoint.file->read_at(entry->offset, {target, static_cast<std::size_t>(buffer.bytes)}));
+    }
+    done += buffer.bytes;
+    if (progress) progress(done, plan.static_bytes);
+  }
+  return {};
+}
+
+}  // namespace hone
