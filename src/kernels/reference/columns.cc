@@ -78,11 +78,19 @@ void load_columns(const ColumnSource& source, std::int64_t first, std::int64_t n
 }
 
 void dot_columns(const double* row, const double* columns, std::int64_t k, double* out) {
-  double sums[kColumns] = {};
+  // Lanes are columns, so each sum still runs in K order. Left to itself, GCC 12 makes K the lanes and
+  // shuffles: a quarter of the speed.
+  using Pair [[gnu::vector_size(16), gnu::may_alias]] = double;
+  const auto* pairs = reinterpret_cast<const Pair*>(columns);
+  Pair sums[kColumns / 2] = {};
   for (std::int64_t i = 0; i < k; ++i) {
-    for (std::int64_t j = 0; j < kColumns; ++j) sums[j] += row[i] * columns[i * kColumns + j];
+    const Pair value = {row[i], row[i]};
+    sums[0] += value * pairs[i * 4];
+    sums[1] += value * pairs[i * 4 + 1];
+    sums[2] += value * pairs[i * 4 + 2];
+    sums[3] += value * pairs[i * 4 + 3];
   }
-  for (std::int64_t j = 0; j < kColumns; ++j) out[j] = sums[j];
+  for (std::int64_t j = 0; j < kColumns; ++j) out[j] = sums[j / 2][j % 2];
 }
 
 void add_offset_terms(const TensorView& a, std::int64_t a_offset, const ColumnSource& source,
