@@ -1,7 +1,6 @@
-#include <fmt/format.h>
-
 #include <cctype>
 #include <charconv>
+#include <fmt/format.h>
 #include <map>
 
 #include "graph/text.h"
@@ -25,9 +24,14 @@ class Scanner {
       line += text_[i] == '\n' ? 1 : 0;
     }
     const std::string_view rest = text_.substr(std::min(at_, text_.size()));
-    return Error{ErrorCode::BadInput, Fault::User, fmt::format("IR text, line {} column {}", line, column),
-                 "the text is not a graph", std::string(expected),
-                 rest.empty() ? "the end of the text" : fmt::format("'{}'", rest.substr(0, std::min<std::size_t>(16, rest.find('\n')))),
+    return Error{ErrorCode::BadInput,
+                 Fault::User,
+                 fmt::format("IR text, line {} column {}", line, column),
+                 "the text is not a graph",
+                 std::string(expected),
+                 rest.empty()
+                     ? "the end of the text"
+                     : fmt::format("'{}'", rest.substr(0, std::min<std::size_t>(16, rest.find('\n')))),
                  "the grammar stands in src/graph/text.h"};
   }
   void skip() {
@@ -75,7 +79,7 @@ class Scanner {
         if (c == 'x' && at_ + 2 <= text_.size()) {
           unsigned code = 0;
           const auto [end, error] = std::from_chars(text_.data() + at_, text_.data() + at_ + 2, code, 16);
-          if (error != std::errc()) return fail("two hexadecimal digits");
+          if (error != std::errc() || end != text_.data() + at_ + 2) return fail("two hexadecimal digits");
           at_ = static_cast<std::size_t>(end - text_.data());
           c = static_cast<char>(code);
         }
@@ -106,7 +110,9 @@ class Scanner {
   Result<AttributeValue> number() {
     skip();
     std::size_t end = at_;
-    while (end < text_.size() && (word_char(text_[end]) || text_[end] == '-' || text_[end] == '+' || text_[end] == '.')) ++end;
+    while (end < text_.size() &&
+           (word_char(text_[end]) || text_[end] == '-' || text_[end] == '+' || text_[end] == '.'))
+      ++end;
     const std::string_view token = text_.substr(at_, end - at_);
     if (token.find_first_of(".en") == std::string_view::npos) {
       std::int64_t value = 0;
@@ -123,7 +129,9 @@ class Scanner {
   }
 
  private:
-  static bool word_char(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.'; }
+  static bool word_char(char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.';
+  }
   std::string_view text_;
   std::size_t at_ = 0;
 };
@@ -169,7 +177,8 @@ class GraphParser {
     }
     return out;
   }
-  // %12 becomes value 12, so that a dump reads back with the ids it was printed with; other names come after them.
+  // %12 becomes value 12, so that a dump reads back with the ids it was printed with; other names come after
+  // them.
   Result<ValueId> define(std::string name, Type value_type) {
     ValueId id = 0;
     const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), id);
@@ -294,7 +303,8 @@ Result<Graph> parse_graph(std::string_view text) {
   for (std::size_t at = text.find('%'); at != std::string_view::npos; at = text.find('%', at + 1)) {
     ValueId number = 0;
     const auto [end, error] = std::from_chars(text.data() + at + 1, text.data() + text.size(), number);
-    const bool whole = end == text.data() + text.size() || std::isalpha(static_cast<unsigned char>(*end)) == 0;
+    const bool whole =
+        end == text.data() + text.size() || std::isalpha(static_cast<unsigned char>(*end)) == 0;
     if (error == std::errc() && whole && number >= 0 && number <= kMaxValueNumber) {
       first_named = std::max(first_named, static_cast<std::size_t>(number) + 1);
     }

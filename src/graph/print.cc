@@ -1,6 +1,5 @@
-#include <fmt/format.h>
-
 #include <cmath>
+#include <fmt/format.h>
 
 #include "graph/text.h"
 
@@ -45,21 +44,14 @@ struct ValueText {
   std::string operator()(std::int64_t value) const { return fmt::format("{}", value); }
   std::string operator()(double value) const { return real(value); }
   std::string operator()(const std::string& value) const { return quoted(value); }
-  std::string operator()(const std::vector<std::int64_t>& values) const { return list("ints", values, *this); }
+  std::string operator()(const std::vector<std::int64_t>& values) const {
+    return list("ints", values, *this);
+  }
   std::string operator()(const std::vector<double>& values) const { return list("reals", values, *this); }
   std::string operator()(const std::vector<Dim>& values) const {
     return list("dims", values, [](const Dim& dim) { return dim.to_string(); });
   }
 };
-
-std::string attributes_text(const Attributes& attributes) {
-  std::string out;
-  for (const Attributes::Item& item : attributes.items()) {
-    out += out.empty() ? " {" : ", ";
-    out += fmt::format("{} = {}", item.first, std::visit(ValueText{}, item.second));
-  }
-  return out.empty() ? out : out + "}";
-}
 
 void print_body(const Graph& graph, int depth, std::string& out);
 
@@ -67,7 +59,8 @@ void print_node(const Graph& graph, const Node& node, int depth, std::string& ou
   out.append(static_cast<std::size_t>(depth) * 2, ' ');
   for (std::size_t i = 0; i < node.outputs.size(); ++i) {
     if (i > 0) out += ", ";
-    out += fmt::format("{}: {}", graph.value_name(node.outputs[i]), type_to_string(graph.type(node.outputs[i])));
+    out +=
+        fmt::format("{}: {}", graph.value_name(node.outputs[i]), type_to_string(graph.type(node.outputs[i])));
   }
   out += fmt::format(" = {}(", node.op);
   for (std::size_t i = 0; i < node.inputs.size(); ++i) {
@@ -75,7 +68,7 @@ void print_node(const Graph& graph, const Node& node, int depth, std::string& ou
     out += graph.value_name(node.inputs[i]);
   }
   out += ')';
-  out += attributes_text(node.attributes);
+  if (!node.attributes.empty()) out += ' ' + print_attributes(node.attributes);
   if (!node.module.empty()) out += fmt::format(" @{}", quoted(node.module));
   if (node.body != nullptr) {
     out += " body ";
@@ -96,7 +89,8 @@ void print_body(const Graph& graph, int depth, std::string& out) {
   constexpr std::string_view kKinds[] = {"input", "weight", "state"};
   for (const GraphInput& input : graph.inputs) {
     out += fmt::format("{}{} {} {}: {}\n", indent, kKinds[static_cast<std::size_t>(input.kind)],
-                       graph.value_name(input.value), quoted(input.name), type_to_string(graph.type(input.value)));
+                       graph.value_name(input.value), quoted(input.name),
+                       type_to_string(graph.type(input.value)));
   }
   for (const Node& node : graph.nodes) print_node(graph, node, depth + 1, out);
   for (const GraphOutput& output : graph.outputs) {
@@ -110,6 +104,15 @@ void print_body(const Graph& graph, int depth, std::string& out) {
 }
 
 }  // namespace
+
+std::string print_attributes(const Attributes& attributes) {
+  std::string out;
+  for (const Attributes::Item& item : attributes.items()) {
+    out += out.empty() ? "{" : ", ";
+    out += fmt::format("{} = {}", item.first, std::visit(ValueText{}, item.second));
+  }
+  return out.empty() ? out : out + "}";
+}
 
 std::string print_graph(const Graph& graph) {
   std::string out = "graph ";

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <map>
+#include <string>
+
+#include "graph/op_row.h"
 
 namespace hone {
 
@@ -43,78 +46,123 @@ bool only_outputs_escape(const Graph& graph, const UseMap& uses, std::span<const
 
 namespace {
 
-// The body of an outlined node, and the map from values of the graph to values of the body.
+// The body of a fused node, and the map from values of the graph to values of the body.
 class Body {
  public:
-  Body(const Graph& graph, std::string_view name) : graph_(graph) {
-    body_.name = name;
+  Body(const Graph& graph, const UseMap& uses, const Outline& what)
+      : graph_(graph), uses_(uses), what_(what) {
+    body_.name = what.op;
     body_.symbols = graph.symbols;
   }
-  void add_input(ValueId value) {
-    const ValueId inner = body_.add_value(graph_.type(value));
-    map_[value] = inner;
-    body_.inputs.push_back({std::to_string(body_.inputs.size()), InputKind::Input, inner});
-  }
-  void add_node(const Node& node) {
-    Node copy = node;
-    copy.module.clear();
-    for (ValueId& input : copy.inputs) input = map_.at(input);
-    for (ValueId& output : copy.outputs) {
-      const ValueId inner = body_.add_value(graph_.type(output));
-      map_[output] = inner;
-      output = inner;
+
+  Result<Graph> build() {
+    for (const ValueId input : what_.inputs) {
+      body_.inputs.push_back({std::to_string(body_.inputs.size()), InputKind::Input, add_value(input)});
     }
-    body_.nodes.push_back(std::move(copy));
-  }
-  bool has(ValueId value) const { return map_.contains(value); }
-  Graph finish(std::span<const ValueId> outputs) {
-    for (const ValueId value : outputs) {
-      body_.outputs.push_back({std::to_string(body_.outputs.size()), map_.at(value)});
+    std::vector<int> order = what_.nodes;
+    std::sort(order.begin(), order.end());
+    for (const int index : order) {
+      const Node& node = graph_.nodes[static_cast<std::size_t>(index)];
+      for (const ValueId input : node.inputs) HONE_TRY(bring(input));
+      add_node(node);
+    }
+    for (const ValueId output : what_.outputs) {
+      const auto found = map_.find(output);
+      if (found == map_.end())
+        return internal_error(std::string(what_.op), "an output is not written by the nodes");
+      body_.outputs.push_back({std::to_string(body_.outputs.size()), found->second});
     }
     return std::move(body_);
   }
 
  private:
+  ValueId add_value(ValueId outer) {
+    const ValueId inner = body_.add_value(graph_.type(outer));
+    map_[outer] = inner;
+    return inner;
+  }
+  void add_node(const Node& node) {
+    Node copy = node;
+    copy.module.clear();
+    for (ValueId& input : copy.inputs) input = map_.find(input)->second;
+    for (ValueId& output : copy.outputs) output = add_value(output);
+    body_.nodes.push_back(std::move(copy));
+  }
+  // Makes `value` known in the body: it is already, or its producer is copied.
+  Status bring(ValueId value) {
+    if (map_.contains(value)) return {};
+    const int index = uses_.producer[static_cast<std::size_t>(value)];
+    const Node* node = index < 0 ? nullptr : &graph_.nodes[static_cast<std::size_t>(index)];
+    const OpRow* row = node == nullptr ? nullptr : find_op(node->op);
+    if (row == nullptr || (row->op_class != OpClass::Source && row->op_class != OpClass::View &&
+                           row->op_class != OpClass::Elementwise)) {
+      return internal_error(
+          std::string(what_.op),
+          "the outlined nodes read a value that is not among the inputs: " + graph_.value_name(value));
+    }
+    for (const ValueId input : node->inputs) HONE_TRY(bring(input));
+    add_node(*node);
+    return {};
+  }
+
   const Graph& graph_;
+  const UseMap& uses_;
+  const Outline& what_;
   Graph body_;
   std::map<ValueId, ValueId> map_;
 };
 
 }  // namespace
 
-void outline(Graph& graph, std::span<const int> nodes, std::vector<ValueId> inputs, std::vector<ValueId> outputs,
-             std::string_view op, Attributes attributes) {
-  std::vector<int> order(nodes.begin(), nodes.end());
-  std::sort(order.begin(), order.end());
-  Body body(graph, op);
-  for (const ValueId input : inputs) body.add_input(input);
-  // Constants (and views of them) that the nodes read and that are not given as inputs go along.
-  const UseMap uses(graph);
-  const auto bring_constant = [&](const auto& self, ValueId value) -> void {
-    const int index = uses.producer[static_cast<std::size_t>(value)];
-    if (body.has(value) || index < 0 || std::find(order.begin(), order.end(), index) != order.end()) return;
-    const Node& node = graph.nodes[static_cast<std::size_t>(index)];
-    for (const ValueId input : node.inputs) self(self, input);
-    body.add_node(node);
-  };
-  for (const int index : order) {
-    const Node& node = graph.nodes[static_cast<std::size_t>(index)];
-    for (const ValueId input : node.inputs) bring_constant(bring_constant, input);
-    body.add_node(node);
-  }
+Result<Node> fused_node(const Graph& graph, const UseMap& uses, const Outline& what) {
+  if (what.nodes.empty()) return internal_error(std::string(what.op), "there are no nodes to outline");
   Node fused;
-  fused.op = op;
-  fused.inputs = std::move(inputs);
-  fused.outputs = std::move(outputs);
-  fused.attributes = std::move(attributes);
-  const int last = order.back();
+  fused.op = what.op;
+  fused.inputs = what.inputs;
+  fused.outputs = what.outputs;
+  fused.attributes = what.attributes;
+  const int last = *std::max_element(what.nodes.begin(), what.nodes.end());
   fused.module = graph.nodes[static_cast<std::size_t>(last)].module;
-  fused.body = std::make_shared<const Graph>(body.finish(fused.outputs));
-  for (const int index : order) {
-    Node& node = graph.nodes[static_cast<std::size_t>(index)];
-    node = Node{};
-  }
+  fused.body = std::make_shared<const Graph>(HONE_TRY(Body(graph, uses, what).build()));
+  return fused;
+}
+
+void put_in_place(Graph& graph, std::span<const int> nodes, Node fused) {
+  for (const int index : nodes) graph.nodes[static_cast<std::size_t>(index)] = Node{};
+  const int last = *std::max_element(nodes.begin(), nodes.end());
   graph.nodes[static_cast<std::size_t>(last)] = std::move(fused);
+}
+
+void remove_dead_nodes(Graph& graph) {
+  std::vector<bool> read(graph.values.size(), false);
+  for (const GraphOutput& output : graph.outputs) read[static_cast<std::size_t>(output.value)] = true;
+  for (const GraphOutput& update : graph.state_updates) read[static_cast<std::size_t>(update.value)] = true;
+  for (std::size_t n = graph.nodes.size(); n-- > 0;) {
+    Node& node = graph.nodes[n];
+    const bool live = std::any_of(node.outputs.begin(), node.outputs.end(),
+                                  [&](ValueId value) { return read[static_cast<std::size_t>(value)]; });
+    if (!live) {
+      node = Node{};
+      continue;
+    }
+    for (const ValueId input : node.inputs) read[static_cast<std::size_t>(input)] = true;
+  }
+  sweep(graph);
+}
+
+void insert_before(Graph& graph, std::vector<std::pair<int, Node>> added) {
+  std::stable_sort(added.begin(), added.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<Node> nodes;
+  nodes.reserve(graph.nodes.size() + added.size());
+  std::size_t next = 0;
+  for (std::size_t n = 0; n <= graph.nodes.size(); ++n) {
+    while (next < added.size() && (added[next].first <= static_cast<int>(n) || n == graph.nodes.size())) {
+      nodes.push_back(std::move(added[next++].second));
+    }
+    if (n < graph.nodes.size()) nodes.push_back(std::move(graph.nodes[n]));
+  }
+  graph.nodes = std::move(nodes);
 }
 
 void sweep(Graph& graph) {

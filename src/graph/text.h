@@ -10,7 +10,8 @@
 //     update "k.0" %7
 //   }
 //
-// Attribute values: integers, reals (always with '.', 'e', inf or nan), strings, ints[..], reals[..], dims[..].
+// Attribute values: integers, reals (always with '.', 'e', inf or nan), strings, ints[..], reals[..],
+// dims[..].
 // '#' starts a comment to the end of the line. print(parse(print(g))) == print(g).
 #pragma once
 
@@ -23,6 +24,9 @@
 namespace hone {
 
 std::string print_graph(const Graph& graph);
+
+// `{axis = 0, eps = 1e-05}`, or empty. Equal texts mean equal attributes, bit for bit.
+std::string print_attributes(const Attributes& attributes);
 
 // An error (Fault::User) names line and column. The graph is not verified; call verify().
 Result<Graph> parse_graph(std::string_view text);

@@ -1,7 +1,6 @@
 #include "graph/verify.h"
 
 #include <fmt/format.h>
-
 #include <set>
 
 #include "graph/op_row.h"
@@ -22,7 +21,8 @@ class Verifier {
   }
 
  private:
-  Error fail(const Node* node, std::string message, std::string expected = {}, std::string actual = {}) const {
+  Error fail(const Node* node, std::string message, std::string expected = {},
+             std::string actual = {}) const {
     std::string where = fmt::format("graph '{}'", graph_.name);
     if (node != nullptr) {
       where += fmt::format(", op {}", node->op);
@@ -32,10 +32,17 @@ class Verifier {
       }
     }
     if (!after_.empty()) where += fmt::format(", after {}", after_);
-    return Error{ErrorCode::Internal, Fault::Hone, std::move(where), std::move(message), std::move(expected),
-                 std::move(actual), "switch the pass off with --passes=-NAME, and report it"};
+    return Error{ErrorCode::Internal,
+                 Fault::Hone,
+                 std::move(where),
+                 std::move(message),
+                 std::move(expected),
+                 std::move(actual),
+                 "switch the pass off with --passes=-NAME, and report it"};
   }
-  bool in_range(ValueId value) const { return value >= 0 && static_cast<std::size_t>(value) < graph_.values.size(); }
+  bool in_range(ValueId value) const {
+    return value >= 0 && static_cast<std::size_t>(value) < graph_.values.size();
+  }
 
   Status check_symbols(const Node* node, const Type& type) const {
     std::string letters;
@@ -47,7 +54,8 @@ class Verifier {
       }
     }
     for (const Dim& dim : type.shape) {
-      if (dim.is_constant() && *dim.as_constant() < 1) return fail(node, "a dim is at least 1", "1", dim.to_string());
+      if (dim.is_constant() && *dim.as_constant() < 1)
+        return fail(node, "a dim is at least 1", "1", dim.to_string());
     }
     return {};
   }
@@ -102,7 +110,8 @@ class Verifier {
   Status check_outputs() const {
     std::set<std::string_view> names;
     for (const GraphOutput& output : graph_.outputs) {
-      if (!names.insert(output.name).second) return fail(nullptr, "two outputs have one name", {}, output.name);
+      if (!names.insert(output.name).second)
+        return fail(nullptr, "two outputs have one name", {}, output.name);
       if (!in_range(output.value) || !written_[static_cast<std::size_t>(output.value)]) {
         return fail(nullptr, "an output is never written", {}, output.name);
       }
@@ -111,14 +120,18 @@ class Verifier {
   }
 
   Status check_states() const {
-    const UseMap uses(graph_);
     std::set<std::string_view> updated;
+    for (const GraphOutput& update : graph_.state_updates) {
+      if (!in_range(update.value)) return fail(nullptr, "a state update names no value", {}, update.name);
+    }
+    const UseMap uses(graph_);
     for (const GraphOutput& update : graph_.state_updates) {
       const GraphInput* input = graph_.find_input(update.name);
       if (input == nullptr || input->kind != InputKind::State) {
         return fail(nullptr, "a state update names no state", {}, update.name);
       }
-      if (!updated.insert(update.name).second) return fail(nullptr, "a state is updated twice", {}, update.name);
+      if (!updated.insert(update.name).second)
+        return fail(nullptr, "a state is updated twice", {}, update.name);
       const std::vector<int>& users = uses.users[static_cast<std::size_t>(input->value)];
       const Node* append = users.size() == 1 ? &graph_.nodes[static_cast<std::size_t>(users[0])] : nullptr;
       if (append == nullptr || append->op != "state_append" || append->inputs[0] != input->value ||
@@ -142,6 +155,8 @@ class Verifier {
 
 }  // namespace
 
-Status verify(const Graph& graph, std::string_view after) { return Verifier(graph, after).run(); }
+Status verify(const Graph& graph, std::string_view after) {
+  return Verifier(graph, after).run();
+}
 
 }  // namespace hone

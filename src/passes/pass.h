@@ -24,7 +24,8 @@ enum class ContractKind : std::uint8_t {
 
 struct Contract {
   ContractKind kind = ContractKind::SameBits;
-  // Bound on the relative error it adds to the value it rewrites, as a formula to read: "K * 2^-24". Empty: none.
+  // Bound on the relative error it adds to the value it rewrites, as a formula to read: "K * 2^-24". Empty:
+  // none.
   std::string_view bound;
 };
 
@@ -36,7 +37,7 @@ enum class Level : std::uint8_t { O0, O1, O2, O3 };
 // Which type activations of matmuls with quantised weights take, and the type of the KV cache. One table
 // (precision.cc) gives the default for a weight type and ISA level; --kv overrides the cache.
 struct PrecisionPolicy {
-  bool int8_activations = false;     // O3 default for quantised weights: q8a blocks into the int8 matmul
+  bool int8_activations = false;  // O3 default for quantised weights: q8a blocks into the int8 matmul
   DType kv = DType::F32;
 };
 
@@ -47,11 +48,11 @@ struct PassContext {
 };
 
 struct PassRow {
-  std::string_view name;                                     // "fuse-norm"
-  Status (*run)(Graph& graph, const PassContext& context);   // leaves a graph that verifies, or an error
+  std::string_view name;                                    // "fuse-norm"
+  Status (*run)(Graph& graph, const PassContext& context);  // leaves a graph that verifies, or an error
   Contract contract;
-  Level from_level;        // the first level whose pipeline holds it
-  std::string_view why;    // why it stands at this place
+  Level from_level;      // the first level whose pipeline holds it
+  std::string_view why;  // why it stands at this place
 };
 
 // What a pass did, for explain: counted on the graph before and after.

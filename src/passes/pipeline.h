@@ -25,8 +25,13 @@ struct PipelineOptions {
   std::function<Status(const PassReport& report, const Graph& graph)> observe;
 };
 
-// Runs the passes of `options.level` over `graph`. Errors: an unknown name in `disabled` or `stop_after` (User); a pass
-// that fails or breaks the IR (Hone, named).
+// Runs one pass over `graph`, whatever the level: of `options` only `verify` and `observe` matter. Errors as
+// below.
+Status run_pass(Graph& graph, const PassRow& row, const PipelineOptions& options, const PassContext& context);
+
+// Runs the passes of `options.level` over `graph`. Errors: an unknown name in `disabled` or `stop_after`
+// (User); a pass that fails or breaks the IR (Hone, named). A pass named in `stop_after` that does not run at
+// this level, or is disabled, still marks the place to stop.
 Status run_pipeline(Graph& graph, const PipelineOptions& options, const PassContext& context);
 
 }  // namespace hone

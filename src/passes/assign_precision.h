@@ -1,0 +1,28 @@
+// assign-precision: gives the KV cache and the activations of quantised matmuls the types that the precision
+// policy asks for. It does nothing where the policy is exact.
+//
+//   KV (policy.kv = f16 or bf16): each f32 state, and what is appended to it.
+//     state %s "k.0": f32[B,C,2,64]                      state %s "k.0": f16[B,C,2,64]
+//     %1 = state_append(%s, %rows, %positions)     ->    %2: f16[B,T,2,64] = cast(%rows) {to = "f16"}
+//                                                        %1: f16[B,C,2,64] = state_append(%s, %2, %positions)
+//     Views follow; attention and the right operand of matmul read the new type as it is; other readers get a
+//     cast.
+//
+//   Activations (policy.int8_activations): a matmul or swiglu_mlp with a q4_0, q4_1 or q8_0 weight, K a
+//   multiple of 32.
+//     %y = matmul(%x, %w) {transpose_b = 1}        ->    %q: q8a[B,T,576] = quantize_q8a(%x)
+//                                                        %y = matmul(%q, %w) {transpose_b = 1}
+//     One quantize_q8a serves all that read one x.
+//
+// At every level, for --kv holds at every level. After the named fusions (swiglu_mlp has one x to quantise,
+// attention has readers for every cache type) and before fuse-elementwise, which takes the casts into its
+// launches.
+#pragma once
+
+#include "passes/pass.h"
+
+namespace hone {
+
+Status assign_precision(Graph& graph, const PassContext& context);
+
+}  // namespace hone

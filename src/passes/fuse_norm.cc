@@ -1,0 +1,141 @@
+#include "passes/fuse_norm.h"
+
+#include <cmath>
+
+#include "passes/match.h"
+
+namespace hone {
+namespace {
+
+// The x of x * x or x^2.
+std::optional<ValueId> match_square(Pattern& pattern, ValueId value) {
+  if (const Node* product = pattern.take(value, "mul")) {
+    if (product->inputs[0] == product->inputs[1]) return product->inputs[0];
+    return std::nullopt;
+  }
+  const Node* power = pattern.take(value, "pow");
+  if (power != nullptr && pattern.is_scalar(power->inputs[1], 2)) return power->inputs[0];
+  return std::nullopt;
+}
+
+// The sum along the last axis of x^2.
+std::optional<ValueId> match_sum(Pattern& pattern, ValueId value, std::string_view op) {
+  const Node* sum = pattern.take(value, op);
+  if (sum == nullptr || !reduces_last_axis(pattern.graph(), *sum)) return std::nullopt;
+  return match_square(pattern, sum->inputs[0]);
+}
+
+// x of mean(x^2): a mean, or a sum divided by the extent.
+std::optional<ValueId> match_mean_square(Pattern& pattern, ValueId value) {
+  if (pattern.look(value, "reduce_mean") != nullptr) return match_sum(pattern, value, "reduce_mean");
+  const Node* product = pattern.take(value, "mul");
+  const Node* quotient = product == nullptr ? pattern.take(value, "div") : nullptr;
+  if (quotient != nullptr) {
+    const std::optional<double> divisor = pattern.scalar(quotient->inputs[1]);
+    const std::optional<ValueId> x = match_sum(pattern, quotient->inputs[0], "reduce_sum");
+    if (!x || !divisor) return std::nullopt;
+    const std::optional<std::int64_t> extent = last_extent(pattern.shape(*x));
+    return extent && *divisor == static_cast<double>(*extent) ? x : std::nullopt;
+  }
+  if (product == nullptr) return std::nullopt;
+  for (const auto& [sum, number] : both_orders(*product)) {
+    const std::optional<double> factor = pattern.scalar(number);
+    if (!factor) continue;
+    const std::optional<ValueId> x = match_sum(pattern, sum, "reduce_sum");
+    if (!x) return std::nullopt;
+    // The constant is an f32: what matters is the value that it rounds to.
+    const std::optional<std::int64_t> extent = last_extent(pattern.shape(*x));
+    const bool is_mean =
+        extent && static_cast<float>(*factor) == static_cast<float>(1.0 / static_cast<double>(*extent));
+    return is_mean ? x : std::nullopt;
+  }
+  return std::nullopt;
+}
+
+struct Norm {
+  ValueId x = -1;
+  double eps = 0;
+};
+
+// mean(x^2) + eps.
+std::optional<Norm> match_radicand(Pattern& pattern, ValueId value) {
+  const Node* sum = pattern.take(value, "add");
+  if (sum == nullptr) return std::nullopt;
+  for (const auto& [mean, number] : both_orders(*sum)) {
+    const std::optional<double> eps = pattern.scalar(number);
+    if (!eps) continue;
+    const std::optional<ValueId> x = match_mean_square(pattern, mean);
+    if (!x || !(*eps >= 0) || std::isinf(*eps)) return std::nullopt;
+    return Norm{*x, *eps};
+  }
+  return std::nullopt;
+}
+
+// 1 / sqrt(mean(x^2) + eps).
+std::optional<Norm> match_inverse_root(Pattern& pattern, ValueId value) {
+  if (const Node* root = pattern.take(value, "rsqrt")) return match_radicand(pattern, root->inputs[0]);
+  const Node* quotient = pattern.take(value, "div");
+  if (quotient == nullptr || !pattern.is_scalar(quotient->inputs[0], 1)) return std::nullopt;
+  const Node* root = pattern.take(quotient->inputs[1], "sqrt");
+  return root == nullptr ? std::nullopt : match_radicand(pattern, root->inputs[0]);
+}
+
+// x times, or over, the root.
+std::optional<Norm> match_normalised(const Pattern& before, Pattern& pattern, ValueId value) {
+  if (const Node* quotient = before.look(value, "div")) {
+    pattern = before;
+    pattern.take(value, "div");
+    const Node* root = pattern.take(quotient->inputs[1], "sqrt");
+    const std::optional<Norm> norm =
+        root == nullptr ? std::nullopt : match_radicand(pattern, root->inputs[0]);
+    if (norm && norm->x == quotient->inputs[0]) return norm;
+    return std::nullopt;
+  }
+  const Node* product = before.look(value, "mul");
+  if (product == nullptr) return std::nullopt;
+  for (const auto& [x, root] : both_orders(*product)) {
+    pattern = before;
+    pattern.take(value, "mul");
+    const std::optional<Norm> norm = match_inverse_root(pattern, root);
+    if (norm && norm->x == x) return norm;
+  }
+  return std::nullopt;
+}
+
+// The weight f32 [D] behind a factor of x, along whose last axis it moves.
+std::optional<ValueId> find_weight(const Graph& graph, const UseMap& uses, ValueId factor, const Type& x) {
+  AxisPath path(graph, uses, factor, x.shape.size());
+  do {
+    const Type& type = graph.type(path.value());
+    const bool fits =
+        type.dtype == DType::F32 && type.shape.size() == 1 && type.shape.back() == x.shape.back();
+    if (fits && path.moves(x.shape.size() - 1, 0)) return path.value();
+  } while (path.step());
+  return std::nullopt;
+}
+
+std::optional<Match> match(const Graph& graph, const UseMap& uses, int node) {
+  const Node& last = graph.nodes[static_cast<std::size_t>(node)];
+  if (last.op != "mul") return std::nullopt;
+  Pattern before(graph, uses);
+  before.take(last.outputs[0], "mul");
+  for (const auto& [normalised, factor] : both_orders(last)) {
+    Pattern pattern = before;
+    const std::optional<Norm> norm = match_normalised(before, pattern, normalised);
+    if (!norm || !(graph.type(norm->x) == graph.type(last.outputs[0]))) continue;
+    const Type& type = graph.type(norm->x);
+    if (type.dtype != DType::F32 || type.shape.empty()) continue;
+    const std::optional<ValueId> weight = find_weight(graph, uses, factor, type);
+    if (!weight) continue;
+    return Match{pattern.nodes(), {norm->x, *weight}, last.outputs[0], {{"eps", norm->eps}}};
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Status fuse_norm(Graph& graph, const PassContext&) {
+  return fuse_matches(graph, "rms_norm", match);
+}
+
+}  // namespace hone

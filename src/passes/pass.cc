@@ -1,0 +1,39 @@
+#include "passes/pass.h"
+
+#include <fmt/format.h>
+
+#include "graph/cost.h"
+
+namespace hone {
+
+std::string contract_to_string(const Contract& contract) {
+  std::string_view kind;
+  switch (contract.kind) {
+    case ContractKind::SameBits:
+      kind = "same bits";
+      break;
+    case ContractKind::FewerRoundings:
+      kind = "fewer roundings";
+      break;
+    case ContractKind::Reorders:
+      kind = "reorders";
+      break;
+    case ContractKind::RoundsToType:
+      kind = "rounds to type";
+      break;
+  }
+  if (contract.bound.empty()) return std::string(kind);
+  return fmt::format("{}, bound {}", kind, contract.bound);
+}
+
+GraphCounts count_graph(const Graph& graph) {
+  GraphCounts counts;
+  for (const Node& node : graph.nodes) {
+    if (node.op == "constant") continue;
+    ++counts.nodes;
+    if (is_launch(node)) ++counts.launches;
+  }
+  return counts;
+}
+
+}  // namespace hone

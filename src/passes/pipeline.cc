@@ -1,0 +1,193 @@
+#include "passes/pipeline.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <fmt/format.h>
+
+#include "graph/text.h"
+#include "graph/verify.h"
+#include "passes/assign_precision.h"
+#include "passes/cse.h"
+#include "passes/dce.h"
+#include "passes/fold_constants.h"
+#include "passes/fuse_attention.h"
+#include "passes/fuse_elementwise.h"
+#include "passes/fuse_mlp.h"
+#include "passes/fuse_norm.h"
+#include "passes/fuse_rope.h"
+#include "passes/fuse_softmax.h"
+#include "passes/simplify.h"
+
+namespace hone {
+namespace {
+
+using enum ContractKind;
+
+// u = 2^-24 below is the rounding of one f32 operation.
+constexpr std::array kPipeline{
+    PassRow{"fold-constants",
+            fold_constants,
+            {SameBits, ""},
+            Level::O1,
+            "first: what it leaves as constants is what the rules of simplify look for"},
+    PassRow{"simplify",
+            simplify,
+            {SameBits, ""},
+            Level::O1,
+            "before cse, which then sees equal views as equal nodes"},
+    PassRow{"cse",
+            eliminate_common_subexpressions,
+            {SameBits, ""},
+            Level::O1,
+            "before the fusions: a value computed twice would have one user each where it has two"},
+    // The sum of C positive terms in another order: C*u on each side; exp, difference and quotient 4*u.
+    PassRow{"fuse-softmax",
+            fuse_softmax,
+            {Reorders, "2*(C + 4) * 2^-24"},
+            Level::O2,
+            "before fuse-attention, which looks for a softmax between two products"},
+    // A score off by d scales its weight by e^d; d <= E*u*|q||k|*scale.
+    PassRow{"fuse-attention",
+            fuse_attention,
+            {Reorders, "2*(C + E*scale*|q||k| + 8) * 2^-24 of max|v|"},
+            Level::O2,
+            "the largest pattern first: the smaller ones after it would take its scale and mask"},
+    PassRow{"fuse-norm",
+            fuse_norm,
+            {Reorders, "(D + 8) * 2^-24"},
+            Level::O2,
+            "before fuse-elementwise, which would take its products"},
+    PassRow{"fuse-rope",
+            fuse_rope,
+            {FewerRoundings, "3 * 2^-24 of the pair's norm"},
+            Level::O2,
+            "before fuse-elementwise, which would take its products"},
+    PassRow{"fuse-mlp",
+            fuse_mlp,
+            {FewerRoundings, "8 * 2^-24"},
+            Level::O2,
+            "before assign-precision, which then quantises one x for both products"},
+    PassRow{"assign-precision",
+            assign_precision,
+            {RoundsToType, "2^-11 of each cached element (f16), 2^-8 of a block's largest (int8)"},
+            Level::O0,
+            "after the named fusions, whose nodes have kernels for the new types; before fuse-elementwise, "
+            "which takes "
+            "its casts; at every level, for a cache type that was asked for holds at every level"},
+    PassRow{"fuse-elementwise",
+            fuse_elementwise,
+            {SameBits, ""},
+            Level::O2,
+            "last of the fusions: it takes what no named pattern has claimed"},
+    PassRow{"dce",
+            eliminate_dead_code,
+            {SameBits, ""},
+            Level::O1,
+            "last: removes what all the others have left without readers"},
+};
+
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t substitute = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({substitute, row[j] + 1, row[j - 1] + 1});
+    }
+  }
+  return row[b.size()];
+}
+
+std::string_view nearest_pass(std::string_view name) {
+  const PassRow* best = kPipeline.data();
+  for (const PassRow& row : kPipeline) {
+    if (edit_distance(name, row.name) < edit_distance(name, best->name)) best = &row;
+  }
+  return best->name;
+}
+
+std::string all_names() {
+  std::string names;
+  for (const PassRow& row : kPipeline) names += fmt::format("{}{}", names.empty() ? "" : ", ", row.name);
+  return names;
+}
+
+Error unknown_passes(std::span<const std::string> names) {
+  std::string actual;
+  std::string hints;
+  for (const std::string& name : names) {
+    actual += fmt::format("{}'{}'", actual.empty() ? "" : ", ", name);
+    hints += fmt::format("{}did you mean '{}'?", hints.empty() ? "" : " ", nearest_pass(name));
+  }
+  return Error{ErrorCode::Usage,        Fault::User,       "--passes",      "no pass has this name",
+               "one of " + all_names(), std::move(actual), std::move(hints)};
+}
+
+bool is_pass(std::string_view name) {
+  return std::any_of(kPipeline.begin(), kPipeline.end(),
+                     [&](const PassRow& row) { return row.name == name; });
+}
+
+Status check_names(const PipelineOptions& options) {
+  std::vector<std::string> unknown;
+  for (const std::string& name : options.disabled) {
+    if (!is_pass(name)) unknown.push_back(name);
+  }
+  if (!options.stop_after.empty() && !is_pass(options.stop_after)) unknown.push_back(options.stop_after);
+  if (!unknown.empty()) return unknown_passes(unknown);
+  return {};
+}
+
+}  // namespace
+
+std::span<const PassRow> pipeline() {
+  return kPipeline;
+}
+
+Result<const PassRow*> find_pass(std::string_view name) {
+  for (const PassRow& row : kPipeline) {
+    if (row.name == name) return &row;
+  }
+  const std::string names[] = {std::string(name)};
+  return unknown_passes(names);
+}
+
+Status run_pass(Graph& graph, const PassRow& row, const PipelineOptions& options,
+                const PassContext& context) {
+  PassReport report;
+  report.name = row.name;
+  report.contract = row.contract;
+  report.before = count_graph(graph);
+  const std::string text_before = options.observe ? print_graph(graph) : std::string();
+  const auto start = std::chrono::steady_clock::now();
+  Status status = row.run(graph, context);
+  report.milliseconds =
+      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  if (!status.ok()) {
+    Error error = std::move(status).error();
+    error.where = fmt::format("pass {}: {}", row.name, error.where);
+    return error;
+  }
+  if (options.verify) HONE_TRY(verify(graph, row.name));
+  report.after = count_graph(graph);
+  if (!options.observe) return {};
+  report.changed = print_graph(graph) != text_before;
+  return options.observe(report, graph);
+}
+
+Status run_pipeline(Graph& graph, const PipelineOptions& options, const PassContext& context) {
+  HONE_TRY(check_names(options));
+  for (const PassRow& row : kPipeline) {
+    const bool disabled =
+        std::find(options.disabled.begin(), options.disabled.end(), row.name) != options.disabled.end();
+    if (row.from_level <= options.level && !disabled) HONE_TRY(run_pass(graph, row, options, context));
+    if (row.name == options.stop_after) break;
+  }
+  return {};
+}
+
+}  // namespace hone

@@ -1,0 +1,21 @@
+// Which types activations and the KV cache take unless told otherwise.
+#pragma once
+
+#include "base/isa.h"
+#include "passes/pass.h"
+#include "tensor/dtype.h"
+
+namespace hone {
+
+// The policy of `level` for a model most of whose weight bytes are of `dominant_weight_type`, on `isa`. Below
+// O3 it is exact: f32 activations and f32 cache.
+//
+//   weights         portable, avx2, avx512
+//   f64, f32        f32 activations, f32 KV
+//   f16, bf16       f32 activations, f16 KV    (no kernel reads 16-bit activations yet)
+//   quantised       int8 blocks, f16 KV        (the int8 dot kernel exists on every level)
+//
+// KV is f16, not bf16: keys and values are of moderate size, where f16 keeps 3 more bits of mantissa.
+PrecisionPolicy default_policy(Level level, DType dominant_weight_type, Isa isa);
+
+}  // namespace hone
