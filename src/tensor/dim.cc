@@ -1,10 +1,30 @@
 #include "tensor/dim.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+#include <fmt/format.h>
+#include <limits>
+#include <numeric>
 
 namespace hone {
+namespace {
+
+// Coefficients stay within +-(2^63 - 1), so that each can be negated. False on overflow.
+bool add_exactly(std::int64_t a, std::int64_t b, std::int64_t& out) {
+  return !__builtin_add_overflow(a, b, &out) && out != std::numeric_limits<std::int64_t>::min();
+}
+bool multiply_exactly(std::int64_t a, std::int64_t b, std::int64_t& out) {
+  return !__builtin_mul_overflow(a, b, &out) && out != std::numeric_limits<std::int64_t>::min();
+}
+
+// Rounded up and down, for a divisor >= 1.
+std::int64_t divide_up(std::int64_t a, std::int64_t divisor) {
+  return a / divisor + (a % divisor > 0 ? 1 : 0);
+}
+std::int64_t divide_down(std::int64_t a, std::int64_t divisor) {
+  return a / divisor - (a % divisor < 0 ? 1 : 0);
+}
+
+}  // namespace
 
 struct Dim::Compound {
   enum class Kind { Max, CeilDiv } kind;
@@ -42,11 +62,19 @@ std::string Dim::Term::key() const {
   return text;
 }
 
-Dim Dim::symbol(char letter) { return from_atom(Atom{letter, nullptr}); }
+Dim Dim::symbol(char letter) {
+  return from_atom(Atom{letter, nullptr});
+}
 
 Dim Dim::from_atom(Atom atom) {
   Dim out;
   out.terms_.push_back(Term{1, {std::move(atom)}});
+  return out;
+}
+
+Dim Dim::overflow() {
+  Dim out;
+  out.overflowed_ = true;
   return out;
 }
 
@@ -57,12 +85,14 @@ Dim Dim::from_terms(std::vector<Term> terms, std::int64_t constant) {
     std::string key = term.key();
     keyed.emplace_back(std::move(key), std::move(term));
   }
-  std::stable_sort(keyed.begin(), keyed.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::stable_sort(keyed.begin(), keyed.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
   Dim out(constant);
   std::string last;
   for (auto& [key, term] : keyed) {
     if (!out.terms_.empty() && key == last) {
-      out.terms_.back().coefficient += term.coefficient;
+      std::int64_t& sum = out.terms_.back().coefficient;
+      if (!add_exactly(sum, term.coefficient, sum)) return overflow();
     } else {
       out.terms_.push_back(std::move(term));
       last = key;
@@ -83,6 +113,7 @@ std::vector<Dim::Atom> Dim::multiply_atoms(const Term& a, const Term& b) {
 }
 
 std::string Dim::to_string() const {
+  if (overflowed_) return "overflow";
   std::string text;
   for (const Term& term : terms_) {
     if (!text.empty()) text += term.coefficient < 0 ? " - " : " + ";
@@ -96,8 +127,14 @@ std::string Dim::to_string() const {
   return text;
 }
 
+std::int64_t Dim::heap_bytes() const {
+  std::size_t sum = terms_.capacity() * sizeof(Term);
+  for (const Term& term : terms_) sum += term.atoms.capacity() * sizeof(Atom);
+  return static_cast<std::int64_t>(sum);
+}
+
 std::optional<std::int64_t> Dim::as_constant() const {
-  if (!terms_.empty()) return std::nullopt;
+  if (!is_constant()) return std::nullopt;
   return constant_;
 }
 
@@ -131,13 +168,13 @@ Result<std::int64_t> Dim::evaluate_atom(const Atom& atom, const Bindings& bindin
     best = i == 0 ? value : std::max(best, value);
   }
   if (atom.compound->kind == Compound::Kind::CeilDiv) {
-    const std::int64_t divisor = atom.compound->divisor;
-    best = best / divisor + (best % divisor > 0 ? 1 : 0);
+    best = divide_up(best, atom.compound->divisor);
   }
   return best;
 }
 
 Result<std::int64_t> Dim::evaluate(const Bindings& bindings) const {
+  if (overflowed_) return internal_error("dim", "the size overflows 64 bits");
   std::int64_t sum = constant_;
   for (const Term& term : terms_) {
     std::int64_t product = term.coefficient;
@@ -155,31 +192,41 @@ Result<std::int64_t> Dim::evaluate(const Bindings& bindings) const {
 }
 
 Dim operator+(const Dim& a, const Dim& b) {
-  if (a.terms_.empty() && b.terms_.empty()) return Dim(a.constant_ + b.constant_);
+  std::int64_t constant = 0;
+  if (a.overflowed_ || b.overflowed_ || !add_exactly(a.constant_, b.constant_, constant))
+    return Dim::overflow();
+  if (a.terms_.empty() && b.terms_.empty()) return Dim(constant);
   std::vector<Dim::Term> terms = a.terms_;
   terms.insert(terms.end(), b.terms_.begin(), b.terms_.end());
-  return Dim::from_terms(std::move(terms), a.constant_ + b.constant_);
+  return Dim::from_terms(std::move(terms), constant);
 }
 
-Dim operator-(const Dim& a, const Dim& b) { return a + b * Dim(-1); }
+Dim operator-(const Dim& a, const Dim& b) {
+  return a + b * Dim(-1);
+}
 
 Dim operator*(const Dim& a, const Dim& b) {
-  if (a.terms_.empty() && b.terms_.empty()) return Dim(a.constant_ * b.constant_);
+  std::int64_t constant = 0;
+  bool exact = !a.overflowed_ && !b.overflowed_ && multiply_exactly(a.constant_, b.constant_, constant);
   std::vector<Dim::Term> terms;
+  const auto add = [&](std::int64_t x, std::int64_t y, std::vector<Dim::Atom> atoms) {
+    std::int64_t coefficient = 0;
+    exact = exact && multiply_exactly(x, y, coefficient);
+    if (coefficient != 0) terms.push_back({coefficient, std::move(atoms)});
+  };
   for (const Dim::Term& x : a.terms_) {
-    for (const Dim::Term& y : b.terms_) {
-      terms.push_back({x.coefficient * y.coefficient, Dim::multiply_atoms(x, y)});
-    }
-    if (b.constant_ != 0) terms.push_back({x.coefficient * b.constant_, x.atoms});
+    for (const Dim::Term& y : b.terms_) add(x.coefficient, y.coefficient, Dim::multiply_atoms(x, y));
+    if (b.constant_ != 0) add(x.coefficient, b.constant_, x.atoms);
   }
   if (a.constant_ != 0) {
-    for (const Dim::Term& y : b.terms_) terms.push_back({y.coefficient * a.constant_, y.atoms});
+    for (const Dim::Term& y : b.terms_) add(y.coefficient, a.constant_, y.atoms);
   }
-  return Dim::from_terms(std::move(terms), a.constant_ * b.constant_);
+  return exact ? Dim::from_terms(std::move(terms), constant) : Dim::overflow();
 }
 
 bool operator==(const Dim& a, const Dim& b) {
-  if (a.constant_ != b.constant_ || a.terms_.size() != b.terms_.size()) return false;
+  if (a.overflowed_ != b.overflowed_ || a.constant_ != b.constant_ || a.terms_.size() != b.terms_.size())
+    return false;
   for (std::size_t i = 0; i < a.terms_.size(); ++i) {
     if (a.terms_[i].coefficient != b.terms_[i].coefficient) return false;
     if (a.terms_[i].key() != b.terms_[i].key()) return false;
@@ -187,30 +234,50 @@ bool operator==(const Dim& a, const Dim& b) {
   return true;
 }
 
-bool always_at_least(const Dim& a, const Dim& b) {
-  const Dim difference = a - b;
-  // With every atom >= 1 and every coefficient >= 0, each term is at least its coefficient. Negative terms are not
-  // followed up: "cannot be shown".
-  std::int64_t floor = difference.constant_;
-  for (const Dim::Term& term : difference.terms_) {
-    if (term.coefficient < 0) return false;
-    floor += term.coefficient;
+std::optional<std::int64_t> Dim::least_value(const Atom& atom) {
+  if (atom.letter != 0) return 1;
+  std::optional<std::int64_t> best;
+  for (const Dim& argument : atom.compound->arguments) {
+    const std::optional<std::int64_t> value = argument.least_value();
+    if (value && (!best || *value > *best)) best = value;
   }
-  return floor >= 0;
+  if (best && atom.compound->kind == Compound::Kind::CeilDiv) best = divide_up(*best, atom.compound->divisor);
+  return best;
+}
+
+std::optional<std::int64_t> Dim::least_value() const {
+  if (overflowed_) return std::nullopt;
+  std::int64_t sum = constant_;
+  for (const Term& term : terms_) {
+    // A product grows with each of its factors as long as none is negative. What lowers the sum is not
+    // followed up.
+    if (term.coefficient < 0) return std::nullopt;
+    std::int64_t product = term.coefficient;
+    for (const Atom& atom : term.atoms) {
+      const std::optional<std::int64_t> factor = least_value(atom);
+      if (!factor || (*factor < 0 && term.atoms.size() > 1)) return std::nullopt;
+      if (!multiply_exactly(product, *factor, product)) return std::nullopt;
+    }
+    if (!add_exactly(sum, product, sum)) return std::nullopt;
+  }
+  return sum;
+}
+
+bool always_at_least(const Dim& a, const Dim& b) {
+  const std::optional<std::int64_t> least = (a - b).least_value();
+  return least && *least >= 0;
 }
 
 Dim max(const Dim& a, const Dim& b) {
+  if (a.overflowed_ || b.overflowed_) return Dim::overflow();
   if (always_at_least(a, b)) return a;
   if (always_at_least(b, a)) return b;
   std::vector<Dim> arguments;
   const auto add = [&arguments](const Dim& dim) {
-    for (Dim& existing : arguments) {
+    for (const Dim& existing : arguments) {
       if (always_at_least(existing, dim)) return;
-      if (always_at_least(dim, existing)) {
-        existing = dim;
-        return;
-      }
     }
+    std::erase_if(arguments, [&dim](const Dim& existing) { return always_at_least(dim, existing); });
     arguments.push_back(dim);
   };
   const auto flatten = [&add](const Dim& dim) {
@@ -225,14 +292,14 @@ Dim max(const Dim& a, const Dim& b) {
   if (arguments.size() == 1) return arguments[0];
   std::sort(arguments.begin(), arguments.end(),
             [](const Dim& x, const Dim& y) { return x.to_string() < y.to_string(); });
-  return Dim::from_atom({0, std::make_shared<Dim::Compound>(
-                                Dim::Compound{Dim::Compound::Kind::Max, std::move(arguments), 1})});
+  return Dim::from_atom(
+      {0, std::make_shared<Dim::Compound>(Dim::Compound{Dim::Compound::Kind::Max, std::move(arguments), 1})});
 }
 
 Dim ceil_div(const Dim& a, std::int64_t divisor) {
-  if (divisor == 1) return a;
-  if (a.terms_.empty()) return Dim(a.constant_ / divisor + (a.constant_ % divisor > 0 ? 1 : 0));
-  // The part whose coefficients are all multiples of the divisor leaves the ceil: ceil((d*x + r)/d) = x + ceil(r/d).
+  if (a.overflowed_ || divisor == 1) return a;
+  if (a.terms_.empty()) return Dim(divide_up(a.constant_, divisor));
+  // What the divisor divides leaves the ceil: ceil((d*x + r)/d) = x + ceil(r/d).
   std::vector<Dim::Term> whole;
   std::vector<Dim::Term> rest;
   for (const Dim::Term& term : a.terms_) {
@@ -242,14 +309,25 @@ Dim ceil_div(const Dim& a, std::int64_t divisor) {
       rest.push_back(term);
     }
   }
-  Dim outside = Dim::from_terms(std::move(whole), 0);
-  if (rest.empty()) return outside + ceil_div(Dim(a.constant_), divisor);
-  Dim inside = Dim::from_terms(std::move(rest), a.constant_);
+  if (rest.empty()) return Dim::from_terms(std::move(whole), divide_up(a.constant_, divisor));
+  // A factor g of the divisor and all coefficients cancels: ceil((g*x + c)/(g*e)) = ceil((x + ceil(c/g))/e),
+  // for ceil(y/(g*e)) = ceil(ceil(y/g)/e) and x is an integer.
+  std::int64_t common = divisor;
+  for (const Dim::Term& term : rest) common = std::gcd(common, term.coefficient);
+  for (Dim::Term& term : rest) term.coefficient /= common;
+  divisor /= common;
+  const std::int64_t constant = divide_up(a.constant_, common);
+  const std::int64_t whole_constant = divide_down(constant, divisor);
+  Dim outside = Dim::from_terms(std::move(whole), whole_constant);
+  Dim inside = Dim::from_terms(std::move(rest), constant - whole_constant * divisor);
   return outside + Dim::from_atom({0, std::make_shared<Dim::Compound>(Dim::Compound{
                                           Dim::Compound::Kind::CeilDiv, {std::move(inside)}, divisor})});
 }
 
 std::optional<Dim> divide_exactly(const Dim& a, const Dim& b) {
+  if (a.overflowed_ || b.overflowed_ || b == Dim(0)) return std::nullopt;
+  if (a.constant_ == std::numeric_limits<std::int64_t>::min())
+    return std::nullopt;  // over -1 it has no quotient
   if (a == b) return Dim(1);
   const bool monomial = b.terms_.empty() ? b.constant_ != 0 : (b.terms_.size() == 1 && b.constant_ == 0);
   if (!monomial) return std::nullopt;
@@ -263,7 +341,8 @@ std::optional<Dim> divide_exactly(const Dim& a, const Dim& b) {
     std::vector<Dim::Atom> atoms = term.atoms;
     for (const Dim::Atom& atom : remove) {
       const std::string key = atom.key();
-      auto found = std::find_if(atoms.begin(), atoms.end(), [&](const Dim::Atom& x) { return x.key() == key; });
+      auto found =
+          std::find_if(atoms.begin(), atoms.end(), [&](const Dim::Atom& x) { return x.key() == key; });
       if (found == atoms.end()) return std::nullopt;
       atoms.erase(found);
     }

@@ -5,7 +5,9 @@
 //   2*T*64 + T*128   ->   256*T            max(T, 3*T + 1)   ->   3*T + 1
 //
 // Every symbol stands for an integer >= 1 (a step has at least one sequence, one token, one token of context); the
-// simplification of max relies on it. Arithmetic is exact in int64; evaluation reports overflow.
+// simplification of max relies on it. Arithmetic is exact in int64. A coefficient that overflows turns the whole
+// expression into "overflow", which spreads, prints as `overflow` and equals itself; evaluation reports it, as it
+// reports an overflow of its own.
 #pragma once
 
 #include <cstdint>
@@ -54,11 +56,15 @@ class Dim {
   std::string to_string() const;
   static Result<Dim> parse(std::string_view text);
 
-  bool is_constant() const { return terms_.empty(); }
+  bool is_constant() const { return terms_.empty() && !overflowed_; }
+  bool overflowed() const { return overflowed_; }
   std::optional<std::int64_t> as_constant() const;
   bool mentions(char letter) const;
   // Adds each symbol that occurs to `letters`, once.
   void collect_symbols(std::string& letters) const;
+
+  // Bytes on the heap: its terms and their atoms (compounds, shared between dims, are not counted).
+  std::int64_t heap_bytes() const;
 
   // The value under `bindings`; an error (Fault::Hone) for an unbound symbol, or for overflow of int64.
   Result<std::int64_t> evaluate(const Bindings& bindings) const;
@@ -69,11 +75,13 @@ class Dim {
   friend bool operator==(const Dim& a, const Dim& b);
 
   friend Dim max(const Dim& a, const Dim& b);
-  // ceil(a / divisor), divisor >= 1.
+  // ceil(a / divisor), divisor >= 1. Whole multiples leave it and common factors cancel:
+  // ceil_div(32*B + 2*T + 21, 16) -> 2*B + ceil_div(T + 3, 8) + 1.
   friend Dim ceil_div(const Dim& a, std::int64_t divisor);
   // a / b where the division is exact for every value of the symbols; nullopt where that cannot be shown.
   friend std::optional<Dim> divide_exactly(const Dim& a, const Dim& b);
   // True if a >= b for every value >= 1 of the symbols; false if that cannot be shown.
+  // Shown by: each term of a - b is at least its coefficient times the least values of its atoms.
   friend bool always_at_least(const Dim& a, const Dim& b);
 
  private:
@@ -91,10 +99,15 @@ class Dim {
 
   static Dim from_terms(std::vector<Term> terms, std::int64_t constant);
   static Dim from_atom(Atom atom);
+  static Dim overflow();
   static std::vector<Atom> multiply_atoms(const Term& a, const Term& b);
   static Result<std::int64_t> evaluate_atom(const Atom& atom, const Bindings& bindings);
+  // A value that the atom, the expression never goes below; nullopt where none is found.
+  static std::optional<std::int64_t> least_value(const Atom& atom);
+  std::optional<std::int64_t> least_value() const;
   friend class DimParser;
 
+  bool overflowed_ = false;  // then constant_ is 0 and there are no terms
   std::int64_t constant_ = 0;
   std::vector<Term> terms_;  // sorted by key, no zero coefficient
 };

@@ -1,8 +1,7 @@
 // The text form of a Dim, read back: sums of products of integers, symbols, max(...) and ceil_div(..., n).
-#include <fmt/format.h>
-
 #include <cctype>
 #include <charconv>
+#include <fmt/format.h>
 
 #include "tensor/dim.h"
 
@@ -16,6 +15,7 @@ class DimParser {
     Dim out = HONE_TRY(sum(0));
     skip_spaces();
     if (at_ != text_.size()) return fail("the end of the expression");
+    if (out.overflowed()) return fail("coefficients that fit 64 bits");
     return out;
   }
 
@@ -23,9 +23,14 @@ class DimParser {
   static constexpr int kMaxDepth = 32;  // nesting of max and ceil_div; hostile text must not use up the stack
 
   Error fail(std::string_view expected) const {
-    return Error{ErrorCode::BadInput, Fault::User, fmt::format("dimension '{}', column {}", text_, at_ + 1),
-                 "a dimension is a sum of products of integers, one-letter symbols, max(a, b) and ceil_div(a, n)",
-                 std::string(expected), at_ < text_.size() ? std::string(1, text_[at_]) : "the end", {}};
+    return Error{
+        ErrorCode::BadInput,
+        Fault::User,
+        fmt::format("dimension '{}', column {}", text_, at_ + 1),
+        "a dimension is a sum of products of integers, one-letter symbols, max(a, b) and ceil_div(a, n)",
+        std::string(expected),
+        at_ < text_.size() ? std::string(1, text_[at_]) : "the end",
+        {}};
   }
   void skip_spaces() {
     while (at_ < text_.size() && text_[at_] == ' ') ++at_;
@@ -96,6 +101,8 @@ class DimParser {
   std::size_t at_ = 0;
 };
 
-Result<Dim> Dim::parse(std::string_view text) { return DimParser(text).parse(); }
+Result<Dim> Dim::parse(std::string_view text) {
+  return DimParser(text).parse();
+}
 
 }  // namespace hone
