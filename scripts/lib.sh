@@ -127,6 +127,11 @@ fetch_model() {
   fi
 }
 
+# Where ccache is installed a second build is faster; nothing depends on it.
+if command -v ccache >/dev/null; then
+  export CMAKE_CXX_COMPILER_LAUNCHER=ccache
+fi
+
 # quietly COMMAND...: runs it; where no person watches, its output is shown only when it fails.
 quietly() {
   if [[ -t 1 ]]; then
