@@ -57,6 +57,20 @@ Status Executor::add_operand(const Operand& operand) {
   return add_formula(operand.place.offset, &bound.offset);
 }
 
+std::int64_t Executor::heap_bytes(const Plan& plan) {
+  std::size_t sum = plan.steps.size() * sizeof(BoundStep);
+  for (const Step& step : plan.steps) {
+    for (const std::vector<Operand>* list : {&step.inputs, &step.outputs}) {
+      sum += list->size() * (sizeof(BoundOperand) + sizeof(TensorView));
+      // At most one formula for each extent, stride and offset.
+      for (const Operand& operand : *list) {
+        sum += (operand.spec.shape.size() + operand.spec.strides.size() + 1) * sizeof(Formula);
+      }
+    }
+  }
+  return static_cast<std::int64_t>(sum);
+}
+
 Status Executor::prepare() {
   std::size_t count = 0;
   for (const Step& step : plan_.steps) count += step.inputs.size() + step.outputs.size();

@@ -37,6 +37,9 @@ class Executor {
   std::int64_t launches() const { return launches_; }
   ThreadPool& pool() { return *pool_; }
 
+  // Bytes of the tables that an executor of `plan` makes on the heap.
+  static std::int64_t heap_bytes(const Plan& plan);
+
  private:
   struct BoundOperand {
     TensorView view;

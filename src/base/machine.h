@@ -1,0 +1,32 @@
+// What this process may use of the machine: threads and memory, container limits included, each with its source.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace hone {
+
+struct ThreadLimit {
+  int threads = 1;     // min(affinity, floor(cpu quota)), at least 1
+  std::string source;  // "affinity 2", "cgroup cpu.max 1.5"
+};
+ThreadLimit usable_threads();
+
+struct MemoryLimit {
+  std::int64_t bytes = 0;  // min(host available, cgroup limit - use that cannot be reclaimed)
+  std::string source;
+};
+MemoryLimit usable_memory();
+
+// Resident memory of this process, from /proc/self/status, in bytes; 0 where that cannot be read.
+struct ResidentMemory {
+  std::int64_t now = 0;   // VmRSS
+  std::int64_t peak = 0;  // VmHWM
+};
+ResidentMemory resident_memory();
+
+// Reads every page of the program's code and constants once, so that they count as resident before a measurement and
+// cost no page fault in the first token.
+void touch_program_pages();
+
+}  // namespace hone

@@ -1,0 +1,135 @@
+#include "engine/compile.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <map>
+
+#include "exec/reference_evaluator.h"
+#include "model/family.h"
+#include "passes/precision.h"
+
+namespace hone {
+namespace {
+
+std::atomic<std::int64_t> compiles{0};
+
+Error bad_option(std::string flag, std::string message, std::string expected, std::int64_t actual) {
+  return Error{ErrorCode::Usage, Fault::User, std::move(flag), std::move(message), std::move(expected),
+               fmt::format("{}", actual), {}};
+}
+
+Result<Target> choose_target(const EngineOptions& options, std::string& thread_source) {
+  const Isa best = detect_isa();
+  Target target;
+  target.isa = options.isa.value_or(best);
+  if (target.isa > best) {
+    return Error{ErrorCode::DoesNotFit, Fault::User, "--isa", "this machine does not have the instruction set",
+                 fmt::format("at most {}", isa_name(best)), std::string(isa_name(target.isa)), "hone doctor, or leave --isa out"};
+  }
+  const ThreadLimit limit = usable_threads();
+  if (options.threads < 0 || options.threads > 1024) {
+    return bad_option("--threads", "the number of threads is out of range", "1 to 1024", options.threads);
+  }
+  target.threads = options.threads == 0 ? limit.threads : static_cast<int>(options.threads);
+  thread_source = options.threads == 0 ? limit.source : "--threads";
+  return target;
+}
+
+// The type that most bytes of the weights have: it decides the precision policy.
+DType dominant_weight_type(const Graph& graph) {
+  std::map<DType, std::int64_t> bytes;
+  for (const GraphInput& input : graph.inputs) {
+    if (input.kind != InputKind::Weight) continue;
+    const Type& type = graph.type(input.value);
+    bytes[type.dtype] += type_bytes(type).as_constant().value_or(0);
+  }
+  DType best = DType::F32;
+  std::int64_t most = -1;
+  for (const auto& [dtype, sum] : bytes) {
+    if (sum > most) {
+      most = sum;
+      best = dtype;
+    }
+  }
+  return best;
+}
+
+Status check_options(const EngineOptions& options) {
+  if (options.chunk < 1) return bad_option("--chunk", "a chunk has at least one token", "1 or more", options.chunk);
+  if (options.context < 0) return bad_option("--ctx", "a context has at least one token", "1 or more", options.context);
+  if (options.batch < 1 || options.batch > 1'000'000) {
+    return bad_option("--batch", "the number of sequences is out of range", "1 to 1000000", options.batch);
+  }
+  return {};
+}
+
+}  // namespace
+
+std::int64_t compile_count() { return compiles.load(); }
+
+Result<Bindings> plan_bound(const ModelConfig& config, const EngineOptions& options) {
+  HONE_TRY(check_options(options));
+  const std::int64_t context =
+      options.context > 0 ? options.context : std::min(config.context_length, kDefaultContext);
+  if (context > config.context_length) {
+    return bad_option("--ctx", "the model was not trained for a context this long",
+                      fmt::format("at most {}", config.context_length), context);
+  }
+  const std::int64_t chunk = std::min(options.chunk, context);
+  return Bindings{{'B', options.batch},
+                  {'T', chunk},
+                  {'C', context},
+                  {'R', options.all_logits ? chunk * options.batch : options.batch}};
+}
+
+Result<OptimisedModel> optimise(const Checkpoint& checkpoint, const EngineOptions& options,
+                                const PassObserver& observe) {
+  OptimisedModel model;
+  model.config = HONE_TRY(read_config(checkpoint));
+  model.target = HONE_TRY(choose_target(options, model.thread_source));
+  model.graph = HONE_TRY(build_graph(checkpoint, model.config, {.hidden_outputs = options.hidden_outputs}));
+
+  const ReferenceEvaluator evaluator;
+  PassContext context;
+  context.target = model.target;
+  context.precision = default_policy(options.level, dominant_weight_type(model.graph), model.target.isa);
+  if (options.kv) context.precision.kv = *options.kv;
+  context.evaluator = &evaluator;
+  model.precision = context.precision;
+
+  PipelineOptions pipeline_options;
+  pipeline_options.level = options.level;
+  pipeline_options.disabled = options.disabled_passes;
+  pipeline_options.verify = options.verify_passes;
+  if (observe) {
+    HONE_TRY(observe(nullptr, model.graph));
+    pipeline_options.observe = [&](const PassReport& report, const Graph& after) -> Status {
+      model.passes.push_back(report);
+      return observe(&report, after);
+    };
+  }
+  HONE_TRY(run_pipeline(model.graph, pipeline_options, context));
+  return model;
+}
+
+Result<CompiledModel> compile(const Checkpoint& checkpoint, const EngineOptions& options, const PassObserver& observe) {
+  const auto begin = std::chrono::steady_clock::now();
+  OptimisedModel optimised = HONE_TRY(optimise(checkpoint, options, observe));
+  CompiledModel model;
+  const Bindings bound = HONE_TRY(plan_bound(optimised.config, options));
+  model.context = bound.find('C').value_or(0);
+  model.plan = HONE_TRY(make_plan(optimised.graph, {optimised.target, options.level, bound}));
+  model.nodes = count_graph(optimised.graph).nodes;
+  model.config = std::move(optimised.config);
+  model.precision = optimised.precision;
+  model.thread_source = std::move(optimised.thread_source);
+  model.passes = std::move(optimised.passes);
+  ++compiles;
+  model.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return model;
+}
+
+}  // namespace hone

@@ -1,0 +1,93 @@
+#include "engine/generate.h"
+
+#include <chrono>
+#include <optional>
+
+#include "tokens/stream_decoder.h"
+
+namespace hone {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
+
+// Hands text on as it becomes certain. Without a tokenizer there is no text.
+class TextStream {
+ public:
+  TextStream(const Tokenizer* tokenizer, const GenerateOptions& options, const TextCallback& on_text)
+      : on_text_(on_text) {
+    if (tokenizer != nullptr) decoder_.emplace(*tokenizer, options.stop);
+  }
+  // True if a stop text is complete or the caller wants no more.
+  bool push(std::int32_t id) {
+    if (!decoder_) return false;
+    StreamPiece piece = decoder_->push(id);
+    return !emit(piece.text) || piece.stopped;
+  }
+  void finish() {
+    if (decoder_) emit(decoder_->finish().text);
+  }
+  std::string text;
+
+ private:
+  bool emit(const std::string& piece) {
+    if (piece.empty()) return true;
+    text += piece;
+    return !on_text_ || on_text_(piece);
+  }
+  std::optional<StreamDecoder> decoder_;
+  const TextCallback& on_text_;
+};
+
+}  // namespace
+
+Result<Generation> generate(Session& session, std::span<const std::int32_t> prompt, std::int64_t past,
+                            const GenerateOptions& options, const TextCallback& on_text) {
+  const Clock::time_point begin = Clock::now();
+  const Tokenizer* tokenizer = session.tokenizer();
+  Sampler sampler = HONE_TRY(Sampler::create(options.sampler, static_cast<std::int32_t>(session.model().config.vocabulary)));
+  Generation out;
+  out.prompt_tokens = static_cast<std::int64_t>(prompt.size());
+  const std::int64_t launches_before = session.executor().launches();
+  std::span<const float> logits = HONE_TRY(session.prefill(prompt, past));
+  out.prefill_tokens_per_s = static_cast<double>(prompt.size()) / seconds_since(begin);
+  out.launches_per_token = session.executor().launches() - launches_before;
+
+  std::vector<std::int32_t> history(prompt.begin(), prompt.end());
+  TextStream stream(tokenizer, options, on_text);
+  std::int64_t position = past + out.prompt_tokens;
+  Clock::time_point first = Clock::now();
+  std::int64_t decode_steps = 0;
+  while (static_cast<std::int64_t>(out.ids.size()) < options.max_tokens) {
+    const std::int32_t id = HONE_TRY(sampler.sample(logits, history, static_cast<std::uint64_t>(position)));
+    if (out.ids.empty()) {
+      out.first_token_s = seconds_since(begin);
+      first = Clock::now();
+    }
+    const bool end = tokenizer != nullptr && tokenizer->is_end_of_generation(id) && !options.ignore_end_tokens;
+    if (!end) {
+      out.ids.push_back(id);
+      history.push_back(id);
+    }
+    if (end || stream.push(id)) {
+      out.finish = Finish::Stop;
+      break;
+    }
+    // The last id of the budget needs no step of its own, and a full context has no room for one.
+    if (static_cast<std::int64_t>(out.ids.size()) >= options.max_tokens || position >= session.model().context) break;
+    const std::int64_t launches = session.executor().launches();
+    const std::vector<std::int32_t> next{id};
+    const Session::Row row{0, 0};
+    logits = HONE_TRY(session.step({&next, 1}, {&position, 1}, {&row, 1}));
+    out.launches_per_token = session.executor().launches() - launches;
+    ++position;
+    ++decode_steps;
+  }
+  if (decode_steps > 0) out.decode_tokens_per_s = static_cast<double>(decode_steps) / seconds_since(first);
+  stream.finish();
+  out.text = std::move(stream.text);
+  return out;
+}
+
+}  // namespace hone

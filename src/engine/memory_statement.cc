@@ -1,0 +1,151 @@
+#include "engine/memory_statement.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "base/thread_pool.h"
+#include "exec/executor.h"
+#include "plan/heap_bytes.h"
+#include "tokens/tokenizer.h"
+
+namespace hone {
+namespace {
+
+// "layers.3.attn.q_proj" -> "layers.3"; other modules: their first part.
+std::string layer_of(const std::string& module) {
+  std::size_t end = module.find('.');
+  if (module.starts_with("layers.") && end != std::string::npos) end = module.find('.', end + 1);
+  return module.substr(0, end);
+}
+
+std::vector<LayerMemory> per_layer(const Plan& plan) {
+  std::vector<LayerMemory> layers;
+  std::map<std::string, std::size_t> index;
+  const auto layer = [&](const std::string& module) -> LayerMemory& {
+    const std::string name = layer_of(module);
+    const auto [at, added] = index.emplace(name, layers.size());
+    if (added) layers.push_back({name, 0, 0, 0});
+    return layers[at->second];
+  };
+  for (const StaticBuffer& buffer : plan.statics) layer(buffer.module).static_bytes += buffer.bytes;
+  for (const StateBuffer& buffer : plan.states) {
+    // "k.3" belongs to layer 3.
+    layer("layers." + buffer.name.substr(buffer.name.find('.') + 1)).state_bytes += buffer.bytes;
+  }
+  std::map<std::string, std::vector<std::pair<int, std::int64_t>>> changes;  // per layer: step, bytes come or gone
+  for (const ValueLife& life : plan.lives) {
+    const Result<std::int64_t> bytes = life.bytes.evaluate(plan.bound);
+    if (!bytes.ok()) continue;
+    changes[layer_of(life.module)].emplace_back(life.first, *bytes);
+    changes[layer_of(life.module)].emplace_back(life.last + 1, -*bytes);
+  }
+  for (auto& [name, list] : changes) {
+    std::sort(list.begin(), list.end());
+    std::int64_t live = 0;
+    LayerMemory& entry = layer(name);
+    for (const auto& [step, bytes] : list) {
+      live += bytes;
+      entry.dynamic_bytes = std::max(entry.dynamic_bytes, live);
+    }
+  }
+  return layers;
+}
+
+}  // namespace
+
+Result<MemoryStatement> memory_statement(const Plan& plan, const Checkpoint& checkpoint) {
+  MemoryStatement out;
+  std::int64_t tokenizer = 0;
+  if (checkpoint.metadata.find("tokenizer.ggml.model") != nullptr) {
+    tokenizer = HONE_TRY(Tokenizer::predicted_heap_bytes(checkpoint.metadata));
+  }
+  const std::int64_t late = plan.state_bytes + plan.dynamic_bytes + plan.workspace_bytes;
+  const std::int64_t staging = staging_bytes(plan);
+  out.items = {
+      {"weights and constants", MemoryRegion::Static, plan.static_bytes, "one arena, every tensor in its packed layout"},
+      {"tokenizer tables", MemoryRegion::Static, tokenizer, "vocabulary, merges and their hash tables"},
+      {"plan and addresses", MemoryRegion::Static, heap_bytes(plan) + Executor::heap_bytes(plan),
+       "steps, operands and formulas on the heap"},
+      {"KV cache", MemoryRegion::Dynamic, plan.state_bytes, "one arena, touched at start"},
+      {"activations", MemoryRegion::Dynamic, plan.dynamic_bytes, "one arena, touched at start"},
+      {"kernel workspace", MemoryRegion::Workspace, plan.workspace_bytes,
+       fmt::format("{} threads x {} bytes, touched at start", plan.target.threads, plan.scratch_bytes_per_thread)},
+      {"worker stacks", MemoryRegion::Workspace,
+       static_cast<std::int64_t>(ThreadPool::kWorkerStackBytes) * (plan.target.threads - 1),
+       fmt::format("{} workers", plan.target.threads - 1)},
+      // It is given back before the other arenas are made, so only what exceeds them adds to the peak.
+      {"staging while loading", MemoryRegion::Workspace, std::max<std::int64_t>(0, staging - late),
+       fmt::format("{} bytes, given back before the activations are allocated", staging)},
+  };
+  for (const MemoryItem& item : out.items) {
+    std::int64_t& sum = item.region == MemoryRegion::Static    ? out.static_bytes
+                        : item.region == MemoryRegion::Dynamic ? out.dynamic_bytes
+                                                               : out.workspace_bytes;
+    sum += item.bytes;
+    out.total_bytes += item.bytes;
+  }
+  out.layers = per_layer(plan);
+  return out;
+}
+
+namespace {
+
+Result<std::int64_t> total_at(const Checkpoint& checkpoint, const OptimisedModel& model, EngineOptions options,
+                              std::int64_t context, std::int64_t batch) {
+  options.context = context;
+  options.batch = batch;
+  const Bindings bound = HONE_TRY(plan_bound(model.config, options));
+  const Plan plan = HONE_TRY(make_plan(model.graph, {model.target, options.level, bound}));
+  return HONE_TRY(memory_statement(plan, checkpoint)).total_bytes;
+}
+
+// The largest value in [1, limit] for which total(value) <= budget, by bisection; 0 if there is none.
+template <class Total>
+Result<std::int64_t> largest(std::int64_t limit, std::int64_t budget, const Total& total) {
+  std::int64_t fits = 0;
+  std::int64_t too_large = limit + 1;
+  while (too_large - fits > 1) {
+    const std::int64_t middle = fits + (too_large - fits) / 2;
+    if (HONE_TRY(total(middle)) <= budget) {
+      fits = middle;
+    } else {
+      too_large = middle;
+    }
+  }
+  return fits;
+}
+
+constexpr std::int64_t kLargestBatch = 4096;  // beyond it `plan` answers "at least this many"
+
+}  // namespace
+
+Result<Fit> what_fits(const Checkpoint& checkpoint, const EngineOptions& options, std::int64_t budget_bytes) {
+  const OptimisedModel model = HONE_TRY(optimise(checkpoint, options));
+  const std::int64_t context = HONE_TRY(plan_bound(model.config, options)).find('C').value_or(1);
+  Fit fit;
+  fit.max_context = HONE_TRY(largest(model.config.context_length, budget_bytes, [&](std::int64_t n) {
+    return total_at(checkpoint, model, options, n, options.batch);
+  }));
+  fit.max_batch = HONE_TRY(largest(kLargestBatch, budget_bytes, [&](std::int64_t n) {
+    return total_at(checkpoint, model, options, context, n);
+  }));
+  return fit;
+}
+
+Status check_budget(const MemoryStatement& statement, const Checkpoint& checkpoint, const EngineOptions& options) {
+  const MemoryLimit machine = usable_memory();
+  const std::int64_t have = options.memory > 0 ? options.memory : machine.bytes;
+  if (statement.total_bytes <= have) return {};
+  const Fit fit = HONE_TRY(what_fits(checkpoint, options, have));
+  Error error{ErrorCode::DoesNotFit, Fault::User, options.memory > 0 ? "--memory" : machine.source,
+              "the model with this context does not fit the memory",
+              fmt::format("need {} bytes", statement.total_bytes), fmt::format("have {} bytes", have), {}};
+  error.next_step = fit.max_context > 0
+                        ? fmt::format("--ctx {} is the largest context that fits", fit.max_context)
+                        : std::string("no context fits: the weights alone are larger; use a smaller or more quantised model");
+  return error;
+}
+
+}  // namespace hone

@@ -1,0 +1,130 @@
+#include "engine/session.h"
+
+#include <fmt/format.h>
+#include <malloc.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "base/machine.h"
+#include "file/open.h"
+
+namespace hone {
+namespace {
+
+Status check_strict(const Plan& plan) {
+  if (plan.fallbacks() == 0) return {};
+  std::string names;
+  for (const Step& step : plan.steps) {
+    if (!step.kernel->reference) continue;
+    if (!names.empty()) names += "; ";
+    names += fmt::format("{} of {} on {}", step.op, step.module, step.kernel->name);
+  }
+  return Error{ErrorCode::CheckFailed, Fault::Hone, "--strict",
+               fmt::format("{} of {} launches run on reference kernels", plan.fallbacks(), plan.launches()),
+               "a fast kernel for each", std::move(names), "leave --strict out to run all the same"};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Session>> Session::open(const std::string& path, const EngineOptions& options,
+                                               const LoadProgress& progress) {
+  const auto begin = std::chrono::steady_clock::now();
+  std::unique_ptr<Session> session(new Session);
+  touch_program_pages();
+  session->resident_before_ = resident_memory().now;
+  session->options_ = options;
+  session->checkpoint_ = HONE_TRY(open_checkpoint(path));
+  const Checkpoint& checkpoint = *session->checkpoint_;
+  session->model_ = HONE_TRY(compile(checkpoint, options));
+  if (options.strict) HONE_TRY(check_strict(session->model_.plan));
+  session->memory_ = HONE_TRY(memory_statement(session->model_.plan, checkpoint));
+  HONE_TRY(check_budget(session->memory_, checkpoint, options));
+  if (checkpoint.metadata.find("tokenizer.ggml.model") != nullptr) {
+    session->tokenizer_ = HONE_TRY(Tokenizer::from_metadata(checkpoint.metadata));
+  }
+  // The pages of the header and what compiling left on the heap are not needed any more.
+  checkpoint.file->drop(0, checkpoint.header_bytes);
+  malloc_trim(0);
+  session->executor_ = HONE_TRY(Executor::create(session->model_.plan, checkpoint, progress));
+  session->load_seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return session;
+}
+
+std::int64_t Session::peak_bytes() const { return resident_memory().peak - resident_before_; }
+
+Status Session::fill_inputs(std::span<const std::vector<std::int32_t>> ids, std::span<const std::int64_t> past,
+                            std::span<const Row> rows, std::int64_t tokens) {
+  const std::span<std::byte> id_bytes = HONE_TRY(executor_->input("ids"));
+  const std::span<std::byte> position_bytes = HONE_TRY(executor_->input("positions"));
+  const std::span<std::byte> row_bytes = HONE_TRY(executor_->input("rows"));
+  auto* id_data = reinterpret_cast<std::int32_t*>(id_bytes.data());              // [B,T]
+  auto* position_data = reinterpret_cast<std::int32_t*>(position_bytes.data());  // [B,T]
+  auto* row_data = reinterpret_cast<std::int32_t*>(row_bytes.data());            // [R]
+  for (std::size_t b = 0; b < ids.size(); ++b) {
+    for (std::int64_t t = 0; t < tokens; ++t) {
+      const auto at = static_cast<std::int64_t>(b) * tokens + t;
+      const bool padding = t >= static_cast<std::int64_t>(ids[b].size());
+      id_data[at] = padding ? 0 : ids[b][static_cast<std::size_t>(t)];
+      position_data[at] = padding ? -1 : static_cast<std::int32_t>(past[b] + t);
+    }
+  }
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    row_data[r] = static_cast<std::int32_t>(rows[r].sequence * tokens + rows[r].index);
+  }
+  return {};
+}
+
+Result<std::span<const float>> Session::step(std::span<const std::vector<std::int32_t>> ids,
+                                             std::span<const std::int64_t> past, std::span<const Row> rows) {
+  std::int64_t tokens = 0;
+  std::int64_t context = 1;
+  for (std::size_t b = 0; b < ids.size(); ++b) {
+    const auto count = static_cast<std::int64_t>(ids[b].size());
+    tokens = std::max(tokens, count);
+    context = std::max(context, past[b] + count);
+    for (const std::int32_t id : ids[b]) {
+      if (id >= 0 && id < model_.config.vocabulary) continue;
+      return Error{ErrorCode::BadInput, Fault::User, fmt::format("token {}", id), "a token id is outside the vocabulary",
+                   fmt::format("0 to {}", model_.config.vocabulary - 1), fmt::format("{}", id), {}};
+    }
+  }
+  if (context > model_.context) {
+    return Error{ErrorCode::BadInput, Fault::User, "context", "the sequence is longer than the context",
+                 fmt::format("at most {} tokens", model_.context), fmt::format("{} tokens", context),
+                 fmt::format("--ctx up to {}, or a shorter prompt", model_.config.context_length)};
+  }
+  if (tokens < 1) return Error{ErrorCode::BadInput, Fault::User, "prompt", "a step needs a token", "1 or more", "0", {}};
+  HONE_TRY(executor_->bind({{'B', static_cast<std::int64_t>(ids.size())},
+                            {'T', tokens},
+                            {'C', context},
+                            {'R', static_cast<std::int64_t>(rows.size())}}));
+  HONE_TRY(fill_inputs(ids, past, rows, tokens));
+  executor_->run();
+  return output("logits");
+}
+
+Result<std::span<const float>> Session::output(std::string_view name) const {
+  const std::span<const std::byte> bytes = HONE_TRY(executor_->output(name));
+  return std::span<const float>(reinterpret_cast<const float*>(bytes.data()), bytes.size() / sizeof(float));
+}
+
+Result<std::span<const float>> Session::prefill(std::span<const std::int32_t> ids, std::int64_t past) {
+  if (ids.empty()) {
+    return Error{ErrorCode::BadInput, Fault::User, "prompt", "the prompt has no tokens", "1 or more", "0",
+                 "give a prompt with -p, -f or --ids"};
+  }
+  const std::int64_t chunk = model_.plan.bound.find('T').value_or(1);
+  std::span<const float> logits;
+  for (std::size_t at = 0; at < ids.size(); at += static_cast<std::size_t>(chunk)) {
+    const std::size_t count = std::min(static_cast<std::size_t>(chunk), ids.size() - at);
+    const std::span<const std::int32_t> part = ids.subspan(at, count);
+    const std::vector<std::int32_t> sequence(part.begin(), part.end());
+    const std::int64_t before = past + static_cast<std::int64_t>(at);
+    const Row last{0, static_cast<std::int64_t>(count) - 1};
+    logits = HONE_TRY(step({&sequence, 1}, {&before, 1}, {&last, 1}));
+  }
+  return logits;
+}
+
+}  // namespace hone

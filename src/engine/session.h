@@ -1,0 +1,68 @@
+// A loaded model: from token ids to logits, step by step. One compile serves every length.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "engine/compile.h"
+#include "engine/memory_statement.h"
+#include "exec/executor.h"
+#include "tokens/tokenizer.h"
+
+namespace hone {
+
+class Session {
+ public:
+  // Opens, compiles, checks the budget, loads. Errors: those of each; with `options.strict`, CheckFailed for a launch on
+  // a reference kernel.
+  static Result<std::unique_ptr<Session>> open(const std::string& path, const EngineOptions& options,
+                                               const LoadProgress& progress = {});
+
+  const EngineOptions& options() const { return options_; }
+  const CompiledModel& model() const { return model_; }
+  const MemoryStatement& memory() const { return memory_; }
+  // nullptr if the checkpoint carries no tokenizer.
+  const Tokenizer* tokenizer() const { return tokenizer_ ? &*tokenizer_ : nullptr; }
+  double load_seconds() const { return load_seconds_; }
+  // What the process has grown by since before the load, at its peak.
+  std::int64_t peak_bytes() const;
+  Executor& executor() { return *executor_; }
+
+  // One token of a step: which row of the batch, its id, its position in its sequence.
+  // `ids[b]`: the tokens of sequence b in this step, which follow `past[b]` tokens that its state holds already; they
+  // may differ in number (the rest is padding), and some may be empty, but not all. `rows`: which tokens' logits are
+  // wanted, as (sequence, index in its ids).
+  struct Row {
+    std::int64_t sequence = 0;
+    std::int64_t index = 0;
+  };
+  // f32 [rows,V], valid until the next step. Errors: (User) an id outside the vocabulary; a context that is full.
+  Result<std::span<const float>> step(std::span<const std::vector<std::int32_t>> ids, std::span<const std::int64_t> past,
+                                      std::span<const Row> rows);
+
+  // A named output of the last step (hidden states), f32.
+  Result<std::span<const float>> output(std::string_view name) const;
+
+  // Runs a prompt of one sequence from position `past` on in chunks, and returns the last token's logits [V].
+  Result<std::span<const float>> prefill(std::span<const std::int32_t> ids, std::int64_t past);
+
+ private:
+  Session() = default;
+  Status fill_inputs(std::span<const std::vector<std::int32_t>> ids, std::span<const std::int64_t> past,
+                     std::span<const Row> rows, std::int64_t tokens);
+
+  EngineOptions options_;
+  std::optional<Checkpoint> checkpoint_;
+  CompiledModel model_;
+  MemoryStatement memory_;
+  std::optional<Tokenizer> tokenizer_;
+  std::unique_ptr<Executor> executor_;
+  double load_seconds_ = 0;
+  std::int64_t resident_before_ = 0;
+};
+
+}  // namespace hone
