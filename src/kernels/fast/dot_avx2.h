@@ -17,6 +17,16 @@ HONE_INLINE __m256i broadcast_group(const std::int8_t* x) {
   return _mm256_set1_epi32(four);
 }
 
+// Ends a step of the sums. Left alone, the compilers collect the additions of all steps at the end and keep
+// what one half of the panel has loaded for the other; both need more registers than there are, and the
+// spills cost more than half of the speed.
+template <int kRows>
+HONE_INLINE void end_step(__m256i* sums) {
+#pragma GCC unroll 16
+  for (int r = 0; r < kRows; ++r) asm volatile("" : "+x"(sums[r]));
+  asm volatile("" : : : "memory");
+}
+
 // Eight columns with kRows rows. |w| <= 128 and |x| <= 127 as unsigned and signed byte: a pair is at most
 // 2 * 128 * 127 = 32512, below 32767. The sign of w moves to x, which has no -128 and so can be negated.
 template <int kRows>
@@ -34,6 +44,7 @@ HONE_INLINE void dot_half_8(const std::uint8_t* quants, const BlockQ8A* x, std::
       const __m256i four = _mm256_madd_epi16(_mm256_maddubs_epi16(magnitude, signed_x), ones);
       out[r] = g == 0 ? four : _mm256_add_epi32(out[r], four);
     }
+    end_step<kRows>(out);
   }
 }
 
@@ -53,8 +64,9 @@ HONE_INLINE void dot_half_4(const std::uint8_t* quants, const BlockQ8A* x, std::
       const __m256i first = _mm256_maddubs_epi16(low, broadcast_group(row + g * 4));
       const __m256i second = _mm256_maddubs_epi16(high, broadcast_group(row + (g + 4) * 4));
       out[r] = g == 0 ? _mm256_add_epi16(first, second)
-                      : _mm256_add_epi16(out[r], _mm256_add_epi16(first, second));
+                      : _mm256_add_epi16(_mm256_add_epi16(out[r], first), second);
     }
+    end_step<kRows>(out);
   }
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) {

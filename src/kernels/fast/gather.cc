@@ -17,7 +17,7 @@ void run(const Call& call, std::int64_t tile) {
                    static_cast<float*>(call.outputs[0].data) + tile * call.inputs[0].shape[1]);
 }
 
-const Kernel kKernels[] = {
+constexpr Kernel kKernels[] = {
     {HONE_KERNEL_NAME("gather"), "gather", kThisIsa, false, accepts_gather, tile_count, run, nullptr}};
 
 }  // namespace

@@ -24,8 +24,8 @@ void run(const Call& call, std::int64_t tile) {
   for (int r = 0; r < t.rows; ++r) store_tile_row(out + r * s.out_stride, load(sums + r * 16), t.columns);
 }
 
-const Kernel kKernels[] = {{HONE_KERNEL_NAME("matmul.q8a.panel16"), "matmul", kThisIsa, false,
-                            accepts_matmul_int8, matmul_tile_count, run, scratch_bytes}};
+constexpr Kernel kKernels[] = {{HONE_KERNEL_NAME("matmul.q8a.panel16"), "matmul", kThisIsa, false,
+                                accepts_matmul_int8, matmul_tile_count, run, scratch_bytes}};
 
 }  // namespace
 

@@ -76,8 +76,8 @@ void run(const Call& call, std::int64_t tile) {
   }
 }
 
-const Kernel kKernels[] = {{HONE_KERNEL_NAME("quantize_q8a"), "quantize_q8a", kThisIsa, false,
-                            accepts_quantize_q8a, tile_count, run, nullptr}};
+constexpr Kernel kKernels[] = {{HONE_KERNEL_NAME("quantize_q8a"), "quantize_q8a", kThisIsa, false,
+                                accepts_quantize_q8a, tile_count, run, nullptr}};
 
 }  // namespace
 

@@ -39,10 +39,10 @@ void run(const Call& call, std::int64_t tile) {
   }
 }
 
-const Kernel kKernels[] = {{HONE_KERNEL_NAME("swiglu_mlp.q8a.panel16"), "swiglu_mlp", kThisIsa, false,
-                            accepts_swiglu_int8, matmul_tile_count, run, scratch_bytes},
-                           {HONE_KERNEL_NAME("swiglu_mlp.f32.panel16"), "swiglu_mlp", kThisIsa, false,
-                            accepts_swiglu_float, matmul_tile_count, run, scratch_bytes}};
+constexpr Kernel kKernels[] = {{HONE_KERNEL_NAME("swiglu_mlp.q8a.panel16"), "swiglu_mlp", kThisIsa, false,
+                                accepts_swiglu_int8, matmul_tile_count, run, scratch_bytes},
+                               {HONE_KERNEL_NAME("swiglu_mlp.f32.panel16"), "swiglu_mlp", kThisIsa, false,
+                                accepts_swiglu_float, matmul_tile_count, run, scratch_bytes}};
 
 }  // namespace
 
