@@ -1,0 +1,138 @@
+// hone-opt: passes over text IR, for looking at one of them and for tests.
+//
+//   hone-opt FILE.ir --passes fuse-softmax,fuse-attention      these, in this order
+//   hone-opt FILE.ir --level O2 --stop-after fuse-norm         the pipeline of a level, or its beginning
+//
+// Reads and prints text IR (- reads stdin); without passes and level it checks and prints what it read.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <fmt/format.h>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "exit_code.h"
+#include "graph/text.h"
+#include "graph/verify.h"
+#include "passes/pipeline.h"
+#include "report_error.h"
+
+namespace hone {
+namespace {
+
+constexpr std::string_view kProgram = "hone-opt";
+
+struct Arguments {
+  std::string file;
+  std::vector<std::string> passes;
+  std::string level;
+  std::string stop_after;
+  std::string kv = "f32";
+  bool int8_activations = false;
+};
+
+Result<std::string> read_text(const std::string& path) {
+  if (path == "-") return std::string(std::istreambuf_iterator<char>(std::cin), {});
+  std::ifstream file(path, std::ios::binary);
+  std::string text(std::istreambuf_iterator<char>(file), {});
+  if (!file.is_open() || file.bad()) {
+    return Error{ErrorCode::BadFile, Fault::User, path, "the file cannot be read", "a file of text IR", {},
+                 "check the path"};
+  }
+  return text;
+}
+
+// A graph that breaks the rules of the IR is the text's fault here, not that of a pass.
+Result<Graph> read_graph(const std::string& path) {
+  const std::string text = HONE_TRY(read_text(path));
+  Graph graph = HONE_TRY(parse_graph(text));
+  Status checked = verify(graph, "reading");
+  if (checked.ok()) return graph;
+  Error error = std::move(checked).error();
+  error.code = ErrorCode::BadInput;
+  error.fault = Fault::User;
+  error.where = fmt::format("{}: {}", path, error.where);
+  error.next_step = "correct the text; the rules stand in src/graph/graph.h";
+  return error;
+}
+
+Result<Level> level_from_name(std::string_view name) {
+  constexpr std::string_view kNames[] = {"O0", "O1", "O2", "O3"};
+  for (std::size_t i = 0; i < std::size(kNames); ++i) {
+    if (name == kNames[i]) return static_cast<Level>(i);
+  }
+  return Error{ErrorCode::Usage,         Fault::User,        "--level",
+               "no level has this name", "O0, O1, O2 or O3", std::string(name),
+               "choose one of these"};
+}
+
+Result<PassContext> make_context(const Arguments& arguments) {
+  PassContext context;
+  const std::optional<DType> kv = dtype_from_name(arguments.kv);
+  if (!kv) {
+    return Error{
+        ErrorCode::Usage, Fault::User,          "--kv", "no element type has this name", "f32, f16 or bf16",
+        arguments.kv,     "choose one of these"};
+  }
+  context.precision.kv = *kv;
+  context.precision.int8_activations = arguments.int8_activations;
+  return context;
+}
+
+Status run(const Arguments& arguments) {
+  PipelineOptions options;
+  options.verify = true;
+  options.stop_after = arguments.stop_after;
+  const PassContext context = HONE_TRY(make_context(arguments));
+  std::vector<const PassRow*> rows;
+  for (const std::string& name : arguments.passes) rows.push_back(HONE_TRY(find_pass(name)));
+  if (!options.stop_after.empty()) HONE_TRY(find_pass(options.stop_after));
+  if (!arguments.level.empty()) options.level = HONE_TRY(level_from_name(arguments.level));
+  Graph graph = HONE_TRY(read_graph(arguments.file));
+  for (const PassRow* row : rows) {
+    HONE_TRY(run_pass(graph, *row, options, context));
+    if (row->name == options.stop_after) break;
+  }
+  if (!arguments.level.empty()) HONE_TRY(run_pipeline(graph, options, context));
+  const std::string text = print_graph(graph);
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  return {};
+}
+
+// What CLI11 found wrong with the command line, as one of ours.
+int report_usage(const CLI::ParseError& error, const CLI::App& app) {
+  if (error.get_exit_code() == 0) return app.exit(error);  // --help
+  return report_error(
+      Error{ErrorCode::Usage, Fault::User, "command line", error.what(), {}, {}, "hone-opt --help"},
+      kProgram);
+}
+
+int main_of(int count, char** values) {
+  Arguments arguments;
+  CLI::App app{"Runs passes over text IR"};
+  app.add_option("file", arguments.file, "text IR; - is stdin")->required();
+  CLI::Option* passes =
+      app.add_option("--passes", arguments.passes, "passes in the order to run them")->delimiter(',');
+  app.add_option("--level", arguments.level, "the pipeline of O0, O1, O2 or O3")->excludes(passes);
+  app.add_option("--stop-after", arguments.stop_after, "the last pass to run");
+  app.add_option("--kv", arguments.kv,
+                 "element type of the KV cache, for assign-precision: f32, f16 or bf16");
+  app.add_flag("--int8-activations", arguments.int8_activations,
+               "int8 blocks for matmuls, for assign-precision");
+  try {
+    app.parse(count, values);
+  } catch (const CLI::ParseError& error) {
+    return report_usage(error, app);
+  }
+  const Status status = run(arguments);
+  return status.ok() ? kExitDone : report_error(status.error(), kProgram);
+}
+
+}  // namespace
+}  // namespace hone
+
+int main(int argc, char** argv) {
+  return hone::main_of(argc, argv);
+}
