@@ -103,6 +103,47 @@ inline void convert_register(DType from_type, const void* from, DType to_type, v
   });
 }
 
+enum class Overflow { Wrap, Saturate };
+
+// Brings the integers of a register into the range of a narrower type.
+template <class Narrow, class Register>
+HONE_INLINE void fit_integers(Overflow overflow, void* values, std::int64_t count) {
+  constexpr bool kSigned = static_cast<Narrow>(-1) < Narrow{0};
+  constexpr int kBits = static_cast<int>(sizeof(Narrow)) * 8 - (kSigned ? 1 : 0);
+  constexpr Register kLargest = static_cast<Register>((std::int64_t{1} << kBits) - 1);
+  constexpr Register kSmallest = kSigned ? static_cast<Register>(-kLargest - 1) : Register{0};
+  if (overflow == Overflow::Wrap) {
+    map_lanes<Register, Register>(values, values, count,
+                                  [](Register x) { return static_cast<Register>(static_cast<Narrow>(x)); });
+  } else {
+    map_lanes<Register, Register>(values, values, count, [](Register x) {
+      const Register above = x < kSmallest ? kSmallest : x;
+      return above > kLargest ? kLargest : above;
+    });
+  }
+}
+
+// f64, i32 or i64 to f32, rounded to odd (vec16_portable.h has the same trick): what a rounding to f16 or
+// bf16 then makes of it is the value rounded once. i64 beyond 2^53 is rounded to f64 first.
+inline void narrow_to_odd(DType from_type, const void* from, void* to, std::int64_t count) {
+  double wide[kLanes];
+  const std::int64_t bytes = from_type == DType::I32 ? 4 : 8;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::int64_t lane = i % kLanes;
+    if (lane == 0) {
+      convert_register(from_type, static_cast<const char*>(from) + i * bytes, DType::F64, wide, kLanes);
+    }
+    float value = static_cast<float>(wide[lane]);
+    const double back = static_cast<double>(value);
+    std::uint32_t bits;
+    __builtin_memcpy(&bits, &value, 4);
+    if (back != wide[lane] && back == back && (bits & 1) == 0) {
+      bits = __builtin_fabs(back) < __builtin_fabs(wide[lane]) ? bits + 1 : bits - 1;
+    }
+    __builtin_memcpy(static_cast<char*>(to) + i * 4, &bits, 4);
+  }
+}
+
 template <class Memory, class Register>
 HONE_INLINE void load_elements(const void* from, std::int64_t stride, std::int64_t count, void* to) {
   const Memory* source = static_cast<const Memory*>(from);

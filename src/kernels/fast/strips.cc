@@ -81,6 +81,13 @@ void store_strip(const Machine& machine, const std::byte* from, const TensorView
   }
 }
 
+bool is_half(DType dtype) {
+  return dtype == DType::F16 || dtype == DType::BF16;
+}
+bool is_real(DType type) {
+  return type == DType::F32 || type == DType::F64;
+}
+
 // Rounds an f32 register to what f16 or bf16 can hold.
 void round_register(DType dtype, std::byte* values, std::int64_t lanes) {
   float* x = reinterpret_cast<float*>(values);
@@ -96,26 +103,59 @@ void round_register(DType dtype, std::byte* values, std::int64_t lanes) {
   }
 }
 
+// Makes a register that holds any value of its own type hold values of `dtype`.
+void fit_register(DType dtype, Overflow overflow, std::byte* values, std::int64_t lanes) {
+  switch (dtype) {
+    case DType::F16:
+    case DType::BF16:
+      round_register(dtype, values, lanes);
+      break;
+    case DType::I8:
+      fit_integers<std::int8_t, std::int32_t>(overflow, values, lanes);
+      break;
+    case DType::U8:
+      fit_integers<std::uint8_t, std::int32_t>(overflow, values, lanes);
+      break;
+    case DType::I16:
+      fit_integers<std::int16_t, std::int32_t>(overflow, values, lanes);
+      break;
+    case DType::U32:
+      fit_integers<std::uint32_t, std::int64_t>(overflow, values, lanes);
+      break;
+    default:
+      break;
+  }
+}
+
+// Converts a register of type `have` to one that holds `dtype`, rounding once: reals to nearest even; reals
+// to integers toward zero, saturating; integers to integers modulo 2^n. `from` and `to` must not overlap.
+void convert_values(DType have, const std::byte* from, DType dtype, std::byte* to, std::int64_t lanes) {
+  if (is_half(dtype) && have != DType::F32 && have != DType::Bool) {
+    narrow_to_odd(have, from, to, lanes);
+  } else {
+    convert_register(have, from, register_type(dtype), to, lanes);
+  }
+  fit_register(dtype, is_real(have) ? Overflow::Saturate : Overflow::Wrap, to, lanes);
+}
+
 void run_load(const Machine& machine, const StripInstruction& instruction) {
   const TensorView& view = machine.call->inputs[instruction.a];
   const DType own = register_type(view.dtype);
-  const DType wanted = register_type(instruction.dtype);
   std::byte* result = register_at(machine, instruction.result);
-  if (own == wanted) {
+  if (instruction.dtype == view.dtype || instruction.dtype == own) {
     load_strip(machine, view, result);
   } else {
     load_strip(machine, view, machine.temporary);
-    convert_register(own, machine.temporary, wanted, result, machine.lanes);
+    convert_values(own, machine.temporary, instruction.dtype, result, machine.lanes);
   }
 }
 
 void run_store(const Machine& machine, const StripInstruction& instruction) {
   const TensorView& view = machine.call->outputs[instruction.b];
   const DType have = machine.types[instruction.a];
-  const DType wanted = register_type(view.dtype);
   const std::byte* from = register_at(machine, instruction.a);
-  if (have != wanted) {
-    convert_register(have, from, wanted, machine.temporary, machine.lanes);
+  if (have != view.dtype) {
+    convert_values(have, from, view.dtype, machine.temporary, machine.lanes);
     from = machine.temporary;
   }
   store_strip(machine, from, view);
@@ -125,18 +165,31 @@ void run_cast(const Machine& machine, const StripInstruction& instruction) {
   const DType have = machine.types[instruction.a];
   const std::byte* from = register_at(machine, instruction.a);
   __builtin_memcpy(machine.temporary, from, static_cast<std::size_t>(machine.lanes * bytes_of(have)));
-  convert_register(have, machine.temporary, register_type(instruction.dtype),
-                   register_at(machine, instruction.result), machine.lanes);
+  convert_values(have, machine.temporary, instruction.dtype, register_at(machine, instruction.result),
+                 machine.lanes);
 }
 
 void run_constant(const Machine& machine, const StripInstruction& instruction) {
-  double values[kLanes];
-  for (double& value : values) value = instruction.constant;
+  double* values = reinterpret_cast<double*>(machine.temporary);
+  for (std::int64_t i = 0; i < machine.lanes; ++i) values[i] = instruction.constant;
+  convert_values(DType::F64, machine.temporary, instruction.dtype, register_at(machine, instruction.result),
+                 machine.lanes);
+}
+
+void run_operation(const Machine& machine, const StripInstruction& instruction) {
+  const std::byte* operands[3] = {};
+  const int numbers[3] = {instruction.a, instruction.b, instruction.c};
+  for (int i = 0; i < 3; ++i) operands[i] = numbers[i] < 0 ? nullptr : register_at(machine, numbers[i]);
+  // select's first operand is its condition; every other op takes the type of its first.
+  const int typed = instruction.op == StripOp::Select ? instruction.b : instruction.a;
   std::byte* result = register_at(machine, instruction.result);
-  const DType type = register_type(instruction.dtype);
-  for (std::int64_t i = 0; i < machine.lanes; i += kLanes) {
-    convert_register(DType::F64, values, type, result + i * bytes_of(type), kLanes);
+  if (instruction.op == StripOp::Select && instruction.a == instruction.result) {
+    // Lanes wider than their conditions would overwrite conditions that are still to be read.
+    __builtin_memcpy(machine.temporary, operands[0], static_cast<std::size_t>(machine.lanes));
+    operands[0] = machine.temporary;
   }
+  run_arithmetic(instruction.op, machine.types[typed], operands, result, machine.lanes);
+  fit_register(instruction.dtype, Overflow::Wrap, result, machine.lanes);
 }
 
 void run_instruction(const Machine& machine, const StripInstruction& instruction) {
@@ -153,20 +206,11 @@ void run_instruction(const Machine& machine, const StripInstruction& instruction
     case StripOp::Cast:
       run_cast(machine, instruction);
       break;
-    default: {
-      const std::byte* operands[3] = {};
-      const int numbers[3] = {instruction.a, instruction.b, instruction.c};
-      for (int i = 0; i < 3; ++i) operands[i] = numbers[i] < 0 ? nullptr : register_at(machine, numbers[i]);
-      // The type that decides is that of the last operand: select's first one is its condition.
-      const int typed = instruction.op == StripOp::Select ? instruction.b : instruction.a;
-      run_arithmetic(instruction.op, machine.types[typed], operands, register_at(machine, instruction.result),
-                     machine.lanes);
-    }
+    default:
+      run_operation(machine, instruction);
+      break;
   }
   machine.types[instruction.result] = register_type(instruction.dtype);
-  if (instruction.dtype == DType::F16 || instruction.dtype == DType::BF16) {
-    round_register(instruction.dtype, register_at(machine, instruction.result), machine.lanes);
-  }
 }
 
 std::int64_t strip_tiles(const Call& call) {

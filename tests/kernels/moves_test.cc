@@ -1,0 +1,105 @@
+// copy and state_append: bytes arrive where they should and nowhere else.
+#include "vector_test_support.h"
+
+namespace hone::test {
+namespace {
+
+class MovesTest : public PerLevel {};
+INSTANTIATE_TEST_SUITE_P(Levels, MovesTest, testing::ValuesIn(kIsaLevels), level_name);
+
+constexpr DType kTypes[] = {DType::U8, DType::F16, DType::F32, DType::F64};
+
+void number_bytes(Tensor& x) {
+  for (std::size_t i = 0; i < x.storage().size(); ++i)
+    x.storage()[i] = static_cast<std::byte>(i * 7 + i / 251);
+}
+
+// Expects out == x element by element, both read through their strides.
+void expect_copied(const TensorView& x, const TensorView& out) {
+  const std::int64_t bytes = kernels::element_bytes(x.dtype);
+  std::int64_t elements = 1;
+  for (int axis = 0; axis < out.rank; ++axis) elements *= out.shape[axis];
+  for (std::int64_t i = 0; i < elements; ++i) {
+    std::int64_t from = 0;
+    std::int64_t to = 0;
+    std::int64_t index = i;
+    for (int axis = out.rank - 1; axis >= 0; --axis) {
+      const std::int64_t at = index % out.shape[axis];
+      index /= out.shape[axis];
+      if (x.shape[axis] != 1) from += at * x.strides[axis];
+      to += at * out.strides[axis];
+    }
+    ASSERT_EQ(std::memcmp(static_cast<std::byte*>(x.data) + from * bytes,
+                          static_cast<std::byte*>(out.data) + to * bytes, static_cast<std::size_t>(bytes)),
+              0)
+        << "element " << i;
+  }
+}
+
+TEST_P(MovesTest, CopyOfEveryPermutation) {
+  for (const DType dtype : kTypes) {
+    Tensor x(dtype, {3, 17, 1, 40}, 2, kernels::element_bytes(dtype));
+    number_bytes(x);
+    std::vector<int> order = {0, 1, 2, 3};
+    do {
+      const TensorView from = x.permuted(order);
+      Tensor out(dtype, {from.shape[0], from.shape[1], from.shape[2], from.shape[3]}, 0, 1);
+      run_and_compare_levels({"copy", {}, {from}, {out.view()}}, out, GetParam());
+      expect_copied(from, out.view());
+    } while (std::next_permutation(order.begin(), order.end()));
+  }
+}
+
+TEST_P(MovesTest, CopyOfBroadcastsAndSizes) {
+  for (const std::int64_t n : {0, 1, 15, 16, 17, 100, 16383, 16384, 40000}) {
+    Tensor x(DType::F32, {1, n});
+    number_bytes(x);
+    Tensor out(DType::F32, {2, n});
+    run_and_compare_levels({"copy", {}, {x.view()}, {out.view()}}, out, GetParam());
+    expect_copied(x.view(), out.view());
+  }
+  Tensor column(DType::F32, {300, 1});
+  number_bytes(column);
+  Tensor out(DType::F32, {300, 70});
+  run_and_compare_levels({"copy", {}, {column.view()}, {out.view()}}, out, GetParam());
+  expect_copied(column.view(), out.view());
+}
+
+TEST_P(MovesTest, StateAppendWritesItsPositionsOnly) {
+  const std::int64_t batch = 3;
+  const std::int64_t context = 9;
+  for (const DType dtype : kTypes) {
+    for (const std::int64_t tokens : {1, 2, 5}) {
+      const std::int64_t bytes = kernels::element_bytes(dtype);
+      Tensor state(dtype, {batch, context, 2, 6}, 1, bytes);
+      Tensor source(dtype, {batch, 2, tokens, 6});
+      const TensorView added = source.permuted({0, 2, 1, 3});
+      Tensor positions(DType::I32, {batch, tokens});
+      number_bytes(source);
+      for (std::byte& byte : state.storage()) byte = std::byte{0xee};
+      for (std::int64_t i = 0; i < batch * tokens; ++i) {
+        const std::int64_t b = i / tokens;
+        positions.set(i,
+                      b == 1 && i % tokens == 0 ? -1.0 : static_cast<double>((i % tokens * 2 + b) % context));
+      }
+      std::vector<std::byte> expected = state.storage();
+      for (std::int64_t i = 0; i < batch * tokens; ++i) {
+        const auto position = static_cast<std::int64_t>(positions.get(i));
+        if (position < 0) continue;
+        for (std::int64_t e = 0; e < 12; ++e) {
+          const std::int64_t from = i / tokens * added.strides[0] + i % tokens * added.strides[1] +
+                                    e / 6 * added.strides[2] + e % 6 * added.strides[3];
+          const std::int64_t to = state.offset(((i / tokens * context + position) * 2 + e / 6) * 6 + e % 6);
+          std::memcpy(expected.data() + bytes + to * bytes, source.storage().data() + from * bytes,
+                      static_cast<std::size_t>(bytes));
+        }
+      }
+      run_fast({"state_append", {}, {state.view(), added, positions.view()}, {state.view()}}, GetParam());
+      ASSERT_EQ(std::memcmp(expected.data(), state.storage().data(), expected.size()), 0)
+          << dtype_name(dtype) << " " << tokens;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace hone::test
