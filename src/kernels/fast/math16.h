@@ -10,13 +10,17 @@ HONE_INLINE Vec16 power_of_two(Vec16i n) {
   return from_bits(shift_left<23>(add_i(n, broadcast_i(127))));
 }
 
-// e^x. Error at most 1.02 ulp (tests/kernels/vec16_test.cc), subnormal results included; NaN stays NaN,
+// e^x. Error at most 1.05 ulp (below), subnormal results included; NaN stays NaN,
 // e^-inf = 0, above 88.73 infinity.
 //
 // x = n ln 2 + r with |r| <= ln 2 / 2 (Cody and Waite: ln 2 in two parts, the first with so few bits that its
 // multiple is exact); e^r = 1 + r + r^2 q(r), q the minimax polynomial of degree 5 for the relative error of
 // e^r (Remez; 2^-29.8 with rounded coefficients). 2^n is applied in two halves, each in range, so that only
 // the last product rounds.
+//
+// In ulp of e^r >= 1/sqrt(2), of 2^-24: the last sum rounds (0.5), as do r (at most 2^-26, times e^r: 0.2)
+// and the sum under it (0.25); the second part of ln 2 is off by 2^-35 of itself, times n <= 150 (0.05);
+// polynomial, q and r^2 (0.05).
 HONE_INLINE Vec16 exp(Vec16 x) {
   // Both clamps return their second operand for NaN.
   x = max(broadcast(-104.0F), x);
@@ -41,11 +45,12 @@ HONE_INLINE Vec16 silu(Vec16 z) {
   return div(z, add(broadcast(1.0F), exp(negate(z))));
 }
 
-// tanh x. Error below 2 ulp (tests/kernels/strips_test.cc); NaN stays NaN, tanh(-0) = -0, exact +-1 from 9.02 on.
+// tanh x. Error below 2 ulp (tests/kernels/strips_test.cc); NaN stays NaN, tanh(-0) = -0, exact +-1 from 9.02
+// on.
 //
-// |x| < 0.625: x + x^3 p(x^2), p of degree 5 interpolating (tanh(x)/x - 1)/x^2 at the Chebyshev nodes of the interval
-// (relative error 2^-27.8 with rounded coefficients). Else 1 - 2 / (e^2|x| + 1) with the sign of x: there the subtracted
-// term is at most 0.45, so its error counts less than half.
+// |x| < 0.625: x + x^3 p(x^2), p of degree 5 interpolating (tanh(x)/x - 1)/x^2 at the Chebyshev nodes of the
+// interval (relative error 2^-27.8 with rounded coefficients). Else 1 - 2 / (e^2|x| + 1) with the sign of x:
+// there the subtracted term is at most 0.45, so its error counts less than half.
 HONE_INLINE Vec16 tanh(Vec16 x) {
   const Vec16 magnitude = absolute(x);
   const Vec16 z = mul(x, x);

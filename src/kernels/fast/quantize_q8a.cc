@@ -3,7 +3,7 @@
 //   quants[j]  = x[j] / scale, rounded to f32 and then to the nearest integer, ties to even, held in -127 ..
 //   127 (a
 //                subnormal scale is so coarse that the quotient may lie above)
-//   sum        = x[i] + x[i + 16] first, then the tree of vec16.h
+//   sum        = x[i] + x[i + 16] first, then the tree of vec16.h; infinite if that overflows
 // A scale of 0 (all x are 0 or tiny) has quants of 0. A block with an infinity or a NaN has scale and sum NaN
 // and quants of 0: every dot with it is NaN.
 #include "kernels/fast/matmul_kernels.h"
