@@ -1,5 +1,6 @@
 #include "tokens/chat.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 
 namespace hone {
@@ -14,6 +15,13 @@ Error wrong_shape(std::string_view what, std::string_view expected, const nlohma
                std::string(expected),
                actual.type_name(),
                {}};
+}
+
+// Before anything copies the data, which nlohmann does by recursion.
+bool is_deeper(const nlohmann::ordered_json& json, std::int32_t depth) {
+  if (!json.is_structured()) return false;
+  if (depth == 0) return true;
+  return std::any_of(json.begin(), json.end(), [&](const auto& item) { return is_deeper(item, depth - 1); });
 }
 
 Status check_messages(const nlohmann::ordered_json& messages) {
@@ -38,6 +46,17 @@ Result<std::string> render_chat(std::string_view chat_template, const nlohmann::
   HONE_TRY(check_messages(messages));
   if (!tools.is_null() && !tools.is_array()) return wrong_shape("tools", "an array or null", tools);
   if (!options.variables.is_object()) return wrong_shape("variables", "an object", options.variables);
+  for (const auto* data : {&messages, &tools, &options.variables}) {
+    if (is_deeper(*data, options.fuel.depth)) {
+      return Error{ErrorCode::BadInput,
+                   Fault::User,
+                   "messages",
+                   "the data is nested too deeply",
+                   fmt::format("at most {} levels", options.fuel.depth),
+                   {},
+                   "give flatter data"};
+    }
+  }
   nlohmann::ordered_json context = nlohmann::ordered_json::object();
   context["messages"] = messages;
   context["tools"] = tools;

@@ -1,5 +1,6 @@
 #include "tokens/jinja.h"
 
+#include <cmath>
 #include <fmt/format.h>
 #include <limits>
 #include <utility>
@@ -36,11 +37,12 @@ Result<jinja::Value> to_value(const nlohmann::ordered_json& json, std::int32_t d
     case nlohmann::ordered_json::value_t::number_unsigned: {
       const auto value = json.get<std::uint64_t>();
       if (value > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
-        return bad_context("an integer is beyond 64 bits", "at most 2^63 - 1");
+        return Value::huge_number();
       }
       return Value::integer(static_cast<std::int64_t>(value));
     }
     case nlohmann::ordered_json::value_t::number_float:
+      if (!(std::abs(json.get<double>()) < 0x1p63)) return Value::huge_number();
       return Value::real(json.get<double>());
     case nlohmann::ordered_json::value_t::string:
       return Value::string(json.get_ref<const std::string&>());

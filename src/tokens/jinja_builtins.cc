@@ -120,6 +120,8 @@ Result<Value> filter_tojson(const Call& call, const Value& input, const Argument
   HONE_TRY(call.evaluator.charge(call.offset, 8 * static_cast<std::uint64_t>(input.weight())));
   std::string out;
   if (const auto lacking = append_json(out, input, style)) {
+    if (*lacking == Value::huge_number().type_name())
+      return call.unsupported(fmt::format("of a {}", *lacking));
     return call.error(fmt::format("Object of type {} is not JSON serializable", *lacking));
   }
   HONE_TRY(call.evaluator.charge(call.offset, out.size()));
@@ -319,7 +321,8 @@ Result<bool> apply_test(Evaluator& evaluator, std::uint32_t offset, std::string_
   const Call call{evaluator, offset, what};
   if (const auto row = find_row(kTypeTests, name); row != kTypeTests.end()) {
     HONE_TRY(bind<0>(call, arguments, {}));
-    const auto holds = row->second(input);
+    const bool asks_type = name == "number" || name == "integer" || name == "float";
+    const auto holds = input.is_huge() && asks_type ? std::nullopt : row->second(input);
     if (!holds) return call.unsupported(fmt::format("of a value of type {}", input.type_name()));
     return *holds;
   }

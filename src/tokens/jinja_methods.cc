@@ -245,6 +245,7 @@ Method find_method(const Table& table, std::string_view name) {
 }  // namespace
 
 bool shadows_item(const Value& value, std::string_view name) {
+  if (value.is_huge()) return true;
   // Every Python object has names with two underscores; the sandbox has rules of its own for one.
   if (name.starts_with("__") || (name.starts_with('_') && value.as_dict() == nullptr)) return true;
   if (value.as_string() != nullptr) return has(kStringAttributes, name);
@@ -261,6 +262,11 @@ Result<Value> call_method(Evaluator& evaluator, std::uint32_t offset, const Valu
   Method method = nullptr;
   if (object.as_string() != nullptr) method = find_method(kStringMethods, name);
   if (object.as_dict() != nullptr) method = find_method(kDictMethods, name);
+  const bool nothing_there = method == nullptr && !object.is_object() && !shadows_item(object, name);
+  if (nothing_there && (object.as_dict() == nullptr || object.as_dict()->find(name) == nullptr)) {
+    return evaluator.error(offset,
+                           fmt::format("'{} object' has no attribute '{}'", object.type_name(), name));
+  }
   if (method == nullptr) return evaluator.unsupported(offset, what);
   return method(Call{evaluator, offset, what}, object, arguments);
 }

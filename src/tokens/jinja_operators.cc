@@ -266,6 +266,7 @@ Result<Value> real_binary(const Evaluator& evaluator, std::uint32_t offset, std:
 Result<Value> Evaluator::binary(std::uint32_t offset, std::string_view op, const Value& a, const Value& b) {
   HONE_TRY(require_defined(offset, a));
   HONE_TRY(require_defined(offset, b));
+  if (a.is_huge() || b.is_huge()) return unsupported(offset, "a number beyond 64 bits");
   if (a.integral() && b.integral()) return integer_binary(*this, offset, op, *a.integral(), *b.integral());
   if (a.number() && b.number()) return real_binary(*this, offset, op, *a.number(), *b.number());
   const std::string* text_a = a.as_string();

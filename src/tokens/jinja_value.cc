@@ -42,6 +42,7 @@ std::string_view Value::type_name() const {
   if (const List* list = as_list()) {
     return list->shape == Shape::List ? "list" : list->shape == Shape::Tuple ? "tuple" : "view";
   }
+  if (is_huge()) return "number beyond 64 bits";
   if (is_undefined()) return "Undefined";
   if (is_none()) return "NoneType";
   if (as_boolean() != nullptr) return "bool";

@@ -23,6 +23,10 @@ struct Undefined {
   std::shared_ptr<const std::string> message;
 };
 
+// A number of the context that is 2^63 or more: the JSON reader makes a float of a longer integer, so its
+// value is not known. It may be passed by; whatever looks at it is refused.
+struct HugeNumber {};
+
 enum class Function : std::uint8_t { Range, Namespace, Dict, RaiseException };
 
 enum class Shape : std::uint8_t {
@@ -85,9 +89,11 @@ class Value {
   static Value dict(DictPtr value) { return Value(std::move(value)); }
   static Value name_space(NamespacePtr value) { return Value(std::move(value)); }
   static Value loop(LoopPtr value) { return Value(std::move(value)); }
+  static Value huge_number() { return Value(HugeNumber{}); }
   static Value function(Function value) { return Value(value); }
 
   bool is_undefined() const { return std::holds_alternative<Undefined>(state_); }
+  bool is_huge() const { return std::holds_alternative<HugeNumber>(state_); }
   bool is_none() const { return std::holds_alternative<NoneType>(state_); }
   // nullptr if the value is of another type.
   const Undefined* as_undefined() const { return std::get_if<Undefined>(&state_); }
@@ -113,7 +119,7 @@ class Value {
   std::optional<double> number() const;
 
   bool is_object() const {
-    return as_namespace() != nullptr || as_loop() != nullptr || as_function() != nullptr;
+    return as_namespace() != nullptr || as_loop() != nullptr || as_function() != nullptr || is_huge();
   }
   bool holds_objects() const;
   std::int32_t depth() const;
@@ -128,7 +134,7 @@ class Value {
 
  private:
   using State = std::variant<Undefined, NoneType, bool, std::int64_t, double, String, ListPtr, DictPtr,
-                             NamespacePtr, LoopPtr, Function>;
+                             NamespacePtr, LoopPtr, HugeNumber, Function>;
 
   template <class T>
   explicit Value(T state) : state_(std::move(state)) {}
