@@ -6,7 +6,7 @@
 The linker keeps one copy of each weak symbol. If an AVX-512 object carries a copy of std::vector<int>::push_back, it may
 be the one that a portable caller gets, and a machine without AVX-512 stops with an illegal instruction. So an object that
 is compiled with -mavx... may define weak symbols only inside its own namespace hone::kernels::LEVEL, where LEVEL is the
-last part of its CMake target's name, hone_kernels_LEVEL.
+end of its CMake target's name, as in hone_kernels_avx2.
 
 Prints `object: symbol` for each that breaks the rule. Exit status 1 if there is one,
 or if the build has no object with ISA flags at all: then this check looks at the wrong place.
@@ -20,7 +20,7 @@ import subprocess
 import sys
 
 ISA_FLAG = re.compile(r"\s-m(?:avx|fma|amx|f16c|sse4|arch=)")
-TARGET = re.compile(r"hone_kernels_(\w+)\.dir/")
+TARGET = re.compile(r"_(avx2|avx512|amx)\.dir/")
 # Weak (functions, objects, vague linkage) and unique symbols, as nm marks them.
 WEAK = {"W", "V", "u"}
 # Data with the same content in every object: a pointer to the personality routine.
@@ -54,7 +54,7 @@ def check(build):
         level = TARGET.search(str(path))
         shown = path.relative_to(build.resolve()) if path.is_relative_to(build.resolve()) else path
         if not level:
-            findings.append(f"{shown}: has ISA flags, and its target is not named hone_kernels_LEVEL")
+            findings.append(f"{shown}: has ISA flags, and the name of its target does not end in a level (_avx2, _avx512, _amx)")
             continue
         if not path.exists():
             findings.append(f"{shown}: is in compile_commands.json and was not built")

@@ -55,7 +55,7 @@ class IsaObjects(unittest.TestCase):
 
     def test_flags_outside_a_level(self):
         self.add("hone_plan", "-mfma", CLEAN)
-        self.assertIn("not named hone_kernels_LEVEL", self.check()[0][0])
+        self.assertIn("does not end in a level", self.check()[0][0])
 
     def test_an_object_that_was_not_built(self):
         self.add("hone_kernels_avx2", "-mavx2", CLEAN, build=False)
