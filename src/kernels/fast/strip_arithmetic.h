@@ -149,10 +149,10 @@ inline void run_numbers(StripOp op, const std::byte* const* operands, std::byte*
       });
       break;
     case StripOp::Max:
-      map_lanes2<T, T>(a, b, result, lanes, [](T x, T y) { return unordered(x) | (x > y) ? x : y; });
+      map_lanes2<T, T>(a, b, result, lanes, [](T x, T y) { return (unordered(x) || x > y) ? x : y; });
       break;
     case StripOp::Min:
-      map_lanes2<T, T>(a, b, result, lanes, [](T x, T y) { return unordered(x) | (x < y) ? x : y; });
+      map_lanes2<T, T>(a, b, result, lanes, [](T x, T y) { return (unordered(x) || x < y) ? x : y; });
       break;
     default:
       break;
