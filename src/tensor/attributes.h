@@ -1,4 +1,5 @@
-// Attributes of a node: named plain data. Read by passes, by the planner and by kernels, so it lives below all three.
+// Attributes of a node: named plain data. Read by passes, by the planner and by kernels, so it lives below
+// all three.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +13,8 @@
 
 namespace hone {
 
-using AttributeValue =
-    std::variant<std::int64_t, double, std::string, std::vector<std::int64_t>, std::vector<double>, std::vector<Dim>>;
+using AttributeValue = std::variant<std::int64_t, double, std::string, std::vector<std::int64_t>,
+                                    std::vector<double>, std::vector<Dim>>;
 
 // A small ordered map; names are unique and keep the order in which they were first set.
 class Attributes {

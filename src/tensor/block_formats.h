@@ -6,8 +6,9 @@
 //   q5_1  { f16 d; f16 m; u32 high; u8 q[16] }  value = d * 5 bits + m   ggml type 7
 //   q8_0  { f16 d; i8 q[32] }           value = d * q                 ggml type 8
 //
-// Nibbles: byte j holds value j in its low half and value j + 16 in its high half; bit j of `high` is the fifth bit of
-// value j. All little endian. A product and a sum are rounded separately, as in the reference decoders.
+// Nibbles: byte j holds value j in its low half and value j + 16 in its high half; bit j of `high` is the
+// fifth bit of value j. All little endian. A product and a sum are rounded separately, as in the reference
+// decoders.
 #pragma once
 
 #include <cstdint>
@@ -20,13 +21,15 @@ namespace hone {
 
 // Activations of an int8 matmul: what assign-precision rounds to. hone's own format, never in a file.
 // value = scale * quants[j]. With all arithmetic in f32:
-//   scale = max|x| / 127            quants[j] = x[j] / scale, rounded to nearest (ties to even), clamped to +-127
-// (the clamp acts where scale is subnormal). Scale 0 (all zero, or underflow): quants are 0. A NaN or an infinity among
-// the values: scale and sum are NaN, quants are 0, so that NaN spreads to every output of the dot product.
+//   scale = max|x| / 127            quants[j] = x[j] / scale, rounded to nearest (ties to even), clamped to
+//   +-127
+// (the clamp acts where scale is subnormal). Scale 0 (all zero, or underflow): quants are 0. A NaN or an
+// infinity among the values: scale and sum are NaN, quants are 0, so that NaN spreads to every output of the
+// dot product.
 struct BlockQ8A {
-  float scale;               // f32, so that no activation overflows it
-  float sum;                 // sum of the 32 *unrounded* values: the offset term of q4_1 keeps full precision
-  std::int32_t quant_sum;    // sum of quants: takes an integer offset of the weights out again, exactly
+  float scale;             // f32, so that no activation overflows it
+  float sum;               // sum of the 32 *unrounded* values: the offset term of q4_1 keeps full precision
+  std::int32_t quant_sum;  // sum of quants: takes an integer offset of the weights out again, exactly
   std::int8_t quants[32];
 };
 static_assert(sizeof(BlockQ8A) == 44);
@@ -37,16 +40,16 @@ std::uint16_t f32_to_f16(float value);
 float bf16_to_f32(std::uint16_t bits);
 std::uint16_t f32_to_bf16(float value);
 
-// Decodes `count` values (a multiple of the block size) of any float type of `dtype` at `source` to `out` [count].
-// An error (Fault::Hone) for a type that has no decoder.
+// Decodes `count` values (a multiple of the block size) of any float type of `dtype` at `source` to `out`
+// [count]. An error (Fault::Hone) for a type that has no decoder.
 Status decode_row(DType dtype, const void* source, std::int64_t count, float* out);
 
 // One block of activations, exactly as defined at BlockQ8A; `sum` is added in f64 and rounded once.
 BlockQ8A encode_q8a_block(const float* values);
 
-// Encodes `values` [count] as `dtype`, rounding to nearest. Q4_0, Q4_1, Q5_0, Q5_1, Q8_0 as the reference encoders of
-// the GGUF format do (byte-equal; tests/tensor/block_formats_test.cc), Q8A, and F32, F16, BF16. An error
-// (Fault::Hone) for a type that has no encoder.
+// Encodes `values` [count] as `dtype`, rounding to nearest. Q4_0, Q4_1, Q5_0, Q5_1, Q8_0 as the reference
+// encoders of the GGUF format do (byte-equal; tests/tensor/block_formats_test.cc), Q8A, and F32, F16, BF16.
+// An error (Fault::Hone) for a type that has no encoder.
 Status encode_row(DType dtype, const float* values, std::int64_t count, void* out);
 
 }  // namespace hone

@@ -85,8 +85,7 @@ Dim Dim::from_terms(std::vector<Term> terms, std::int64_t constant) {
     std::string key = term.key();
     keyed.emplace_back(std::move(key), std::move(term));
   }
-  std::stable_sort(keyed.begin(), keyed.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::sort(keyed.begin(), keyed.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   Dim out(constant);
   std::string last;
   for (auto& [key, term] : keyed) {
@@ -105,7 +104,7 @@ Dim Dim::from_terms(std::vector<Term> terms, std::int64_t constant) {
 std::vector<Dim::Atom> Dim::multiply_atoms(const Term& a, const Term& b) {
   std::vector<Atom> atoms = a.atoms;
   atoms.insert(atoms.end(), b.atoms.begin(), b.atoms.end());
-  std::stable_sort(atoms.begin(), atoms.end(), [](const Atom& x, const Atom& y) {
+  std::sort(atoms.begin(), atoms.end(), [](const Atom& x, const Atom& y) {
     if (x.letter != 0 && y.letter != 0) return x.letter < y.letter;
     return x.key() < y.key();
   });

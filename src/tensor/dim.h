@@ -1,13 +1,13 @@
-// Symbolic sizes. A Dim is an integer or an expression (sum, product, max, ceil-div) over symbols, kept in a normal
-// form, so that equal expressions compare equal: a sum of terms, each an integer times a sorted product of atoms; an
-// atom is a symbol, a max or a ceil-div.
+// Symbolic sizes. A Dim is an integer or an expression (sum, product, max, ceil-div) over symbols, kept in a
+// normal form, so that equal expressions compare equal: a sum of terms, each an integer times a sorted
+// product of atoms; an atom is a symbol, a max or a ceil-div.
 //
 //   2*T*64 + T*128   ->   256*T            max(T, 3*T + 1)   ->   3*T + 1
 //
-// Every symbol stands for an integer >= 1 (a step has at least one sequence, one token, one token of context); the
-// simplification of max relies on it. Arithmetic is exact in int64. A coefficient that overflows turns the whole
-// expression into "overflow", which spreads, prints as `overflow` and equals itself; evaluation reports it, as it
-// reports an overflow of its own.
+// Every symbol stands for an integer >= 1 (a step has at least one sequence, one token, one token of
+// context); the simplification of max relies on it. Arithmetic is exact in int64. A coefficient that
+// overflows turns the whole expression into "overflow", which spreads, prints as `overflow` and equals
+// itself; evaluation reports it, as it reports an overflow of its own.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,8 @@
 
 namespace hone {
 
-// A symbol: one letter, the axis letter of docs/words.md. B sequences, T tokens of this step, C context after it.
+// A symbol: one letter, the axis letter of docs/words.md. B sequences, T tokens of this step, C context after
+// it.
 struct Binding {
   char symbol;
   std::int64_t value;
@@ -52,7 +53,8 @@ class Dim {
   Dim(std::int64_t constant) : constant_(constant) {}  // NOLINT(google-explicit-constructor)
   static Dim symbol(char letter);
 
-  // The text form: `3`, `B`, `2*B*T + 64`, `max(B*T, C)`, `ceil_div(T, 16)`. parse() reads what to_string() writes.
+  // The text form: `3`, `B`, `2*B*T + 64`, `max(B*T, C)`, `ceil_div(T, 16)`. parse() reads what to_string()
+  // writes.
   std::string to_string() const;
   static Result<Dim> parse(std::string_view text);
 
@@ -118,7 +120,9 @@ std::optional<Dim> divide_exactly(const Dim& a, const Dim& b);
 bool always_at_least(const Dim& a, const Dim& b);
 
 // a rounded up to a multiple of `multiple`.
-inline Dim round_up(const Dim& a, std::int64_t multiple) { return ceil_div(a, multiple) * Dim(multiple); }
+inline Dim round_up(const Dim& a, std::int64_t multiple) {
+  return ceil_div(a, multiple) * Dim(multiple);
+}
 
 // Row-major, outermost axis first.
 using Shape = std::vector<Dim>;

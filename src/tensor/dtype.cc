@@ -6,31 +6,23 @@ namespace hone {
 namespace {
 
 constexpr std::array<DTypeRow, static_cast<std::size_t>(DType::Count)> kRows{{
-    {DType::F64, "f64", 1, 8, true, false},
-    {DType::F32, "f32", 1, 4, true, false},
-    {DType::F16, "f16", 1, 2, true, false},
-    {DType::BF16, "bf16", 1, 2, true, false},
-    {DType::I8, "i8", 1, 1, false, false},
-    {DType::U8, "u8", 1, 1, false, false},
-    {DType::I16, "i16", 1, 2, false, false},
-    {DType::I32, "i32", 1, 4, false, false},
-    {DType::U32, "u32", 1, 4, false, false},
-    {DType::I64, "i64", 1, 8, false, false},
-    {DType::U64, "u64", 1, 8, false, false},
-    {DType::Bool, "bool", 1, 1, false, false},
-    {DType::F8E4M3, "f8_e4m3", 1, 1, true, false},
-    {DType::F8E5M2, "f8_e5m2", 1, 1, true, false},
-    {DType::Q4_0, "q4_0", 32, 18, true, true},
-    {DType::Q4_1, "q4_1", 32, 20, true, true},
-    {DType::Q5_0, "q5_0", 32, 22, true, true},
-    {DType::Q5_1, "q5_1", 32, 24, true, true},
-    {DType::Q8_0, "q8_0", 32, 34, true, true},
-    {DType::Q8A, "q8a", 32, 44, true, true},
+    {DType::F64, "f64", 1, 8, true, false},        {DType::F32, "f32", 1, 4, true, false},
+    {DType::F16, "f16", 1, 2, true, false},        {DType::BF16, "bf16", 1, 2, true, false},
+    {DType::I8, "i8", 1, 1, false, false},         {DType::U8, "u8", 1, 1, false, false},
+    {DType::I16, "i16", 1, 2, false, false},       {DType::I32, "i32", 1, 4, false, false},
+    {DType::U32, "u32", 1, 4, false, false},       {DType::I64, "i64", 1, 8, false, false},
+    {DType::U64, "u64", 1, 8, false, false},       {DType::Bool, "bool", 1, 1, false, false},
+    {DType::F8E4M3, "f8_e4m3", 1, 1, true, false}, {DType::F8E5M2, "f8_e5m2", 1, 1, true, false},
+    {DType::Q4_0, "q4_0", 32, 18, true, true},     {DType::Q4_1, "q4_1", 32, 20, true, true},
+    {DType::Q5_0, "q5_0", 32, 22, true, true},     {DType::Q5_1, "q5_1", 32, 24, true, true},
+    {DType::Q8_0, "q8_0", 32, 34, true, true},     {DType::Q8A, "q8a", 32, 44, true, true},
 }};
 
 }  // namespace
 
-const DTypeRow& dtype_row(DType dtype) { return kRows[static_cast<std::size_t>(dtype)]; }
+const DTypeRow& dtype_row(DType dtype) {
+  return kRows[static_cast<std::size_t>(dtype)];
+}
 
 std::optional<DType> dtype_from_name(std::string_view name) {
   for (const DTypeRow& row : kRows) {

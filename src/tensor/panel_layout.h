@@ -1,7 +1,7 @@
 // Layout::Panel16: a weight matrix W [N,K] packed so that one SIMD lane is one output column.
 //
-// Panel p holds columns n = 16p .. 16p+15 (rows of W; N is padded with zeros). Each panel starts at a multiple of 64
-// bytes. With lane l = n - 16p:
+// Panel p holds columns n = 16p .. 16p+15 (rows of W; N is padded with zeros). Each panel starts at a
+// multiple of 64 bytes. With lane l = n - 16p:
 //
 //   f32, f16, bf16   element (k, l) at index k*16 + l
 //   q4_0, q4_1, q8_0 block b = k/32:
@@ -9,11 +9,12 @@
 //     minima  (q4_1 only) f16, the same way, after all scales
 //     quants  from the next multiple of 64 bytes on, 64 bytes per group of four k:
 //       q8_0   8 groups a block, group g = (k%32)/4; byte b*512 + g*64 + l*4 + k%4 holds quant + 128 as u8
-//       q4_0, q4_1   4 pairs of groups a block; byte b*256 + g*64 + l*4 + k%4 holds group g in its low nibble and
+//       q4_0, q4_1   4 pairs of groups a block; byte b*256 + g*64 + l*4 + k%4 holds group g in its low nibble
+//       and
 //                    group g + 4 in its high nibble (g = 0..3), unsigned as in the file
 //
-// A four-byte lane is what a u8 x i8 dot instruction (VPDPBUSD) takes; scales apart from quants keep the quants
-// aligned to cache lines. The bytes are those of the unpacked matrix, up to the padding.
+// A four-byte lane is what a u8 x i8 dot instruction (VPDPBUSD) takes; scales apart from quants keep the
+// quants aligned to cache lines. The bytes are those of the unpacked matrix, up to the padding.
 #pragma once
 
 #include <cstdint>

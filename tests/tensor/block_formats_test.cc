@@ -86,6 +86,8 @@ TEST(BlockFormats, EveryF16ComesBackThroughF32) {
     const std::uint16_t expected = static_cast<std::uint16_t>(is_nan ? bits | 0x200u : bits);
     ASSERT_EQ(f32_to_f16(value), expected) << bits;
   }
+  // A signalling NaN becomes quiet, as in the conversion instructions.
+  EXPECT_EQ(std::bit_cast<std::uint32_t>(f16_to_f32(0xfc01)), 0xffc02000u);
 }
 
 // Between neighbours a < b of f16, the middle goes to the even one, and the next f32 on either side to the

@@ -155,6 +155,7 @@ TEST(Dim, AlwaysAtLeast) {
   EXPECT_FALSE(always_at_least(negative, Dim(0)));
   EXPECT_FALSE(always_at_least(kT * negative, Dim(0)));
   EXPECT_TRUE(always_at_least(negative, Dim(-4)));
+  EXPECT_FALSE(always_at_least(negative * negative, Dim(16)));  // 16 at T = 1, but 0 at T = 5
   EXPECT_TRUE(always_at_least(ceil_div(kT - Dim(1), 16), Dim(0)));
   EXPECT_FALSE(always_at_least(ceil_div(kT - Dim(1), 16), Dim(1)));
 }
