@@ -40,7 +40,7 @@ TEST(Jinja, NumbersOfTheContextBeyond64BitsAreRefused) {
   for (const char* context :
        {R"({"x": 9223372036854775808})", R"({"x": 123456789012345678901234567890})", R"({"x": [-1e30]})"}) {
     EXPECT_EQ(render("{{ x is defined }}", Json::parse(context)), "True");
-    for (const char* use : {"{{ x }}", "{{ x | tojson }}", "{{ [x] }}", "{{ x == 1 }}", "{{ 'a' ~ x }}"}) {
+    for (const char* use : {"{{ x }}", "{{ x | tojson }}", "{{ [x] }}", "{{ x == x }}", "{{ 'a' ~ x }}"}) {
       EXPECT_NE(render(use, Json::parse(context)).find(" is not supported"), std::string::npos) << use;
     }
   }
