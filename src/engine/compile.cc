@@ -21,23 +21,6 @@ Error bad_option(std::string flag, std::string message, std::string expected, st
                fmt::format("{}", actual), {}};
 }
 
-Result<Target> choose_target(const EngineOptions& options, std::string& thread_source) {
-  const Isa best = detect_isa();
-  Target target;
-  target.isa = options.isa.value_or(best);
-  if (target.isa > best) {
-    return Error{ErrorCode::DoesNotFit, Fault::User, "--isa", "this machine does not have the instruction set",
-                 fmt::format("at most {}", isa_name(best)), std::string(isa_name(target.isa)), "hone doctor, or leave --isa out"};
-  }
-  const ThreadLimit limit = usable_threads();
-  if (options.threads < 0 || options.threads > 1024) {
-    return bad_option("--threads", "the number of threads is out of range", "1 to 1024", options.threads);
-  }
-  target.threads = options.threads == 0 ? limit.threads : static_cast<int>(options.threads);
-  thread_source = options.threads == 0 ? limit.source : "--threads";
-  return target;
-}
-
 // The type that most bytes of the weights have: it decides the precision policy.
 DType dominant_weight_type(const Graph& graph) {
   std::map<DType, std::int64_t> bytes;
@@ -68,6 +51,22 @@ Status check_options(const EngineOptions& options) {
 
 }  // namespace
 
+Result<ChosenTarget> choose_target(const EngineOptions& options) {
+  const Isa best = detect_isa();
+  Target target;
+  target.isa = options.isa.value_or(best);
+  if (target.isa > best) {
+    return Error{ErrorCode::DoesNotFit, Fault::User, "--isa", "this machine does not have the instruction set",
+                 fmt::format("at most {}", isa_name(best)), std::string(isa_name(target.isa)), "hone doctor, or leave --isa out"};
+  }
+  const ThreadLimit limit = usable_threads();
+  if (options.threads < 0 || options.threads > 1024) {
+    return bad_option("--threads", "the number of threads is out of range", "1 to 1024", options.threads);
+  }
+  target.threads = options.threads == 0 ? limit.threads : static_cast<int>(options.threads);
+  return ChosenTarget{target, options.threads == 0 ? limit.source : "--threads"};
+}
+
 std::int64_t compile_count() { return compiles.load(); }
 
 Result<Bindings> plan_bound(const ModelConfig& config, const EngineOptions& options) {
@@ -89,7 +88,9 @@ Result<OptimisedModel> optimise(const Checkpoint& checkpoint, const EngineOption
                                 const PassObserver& observe) {
   OptimisedModel model;
   model.config = HONE_TRY(read_config(checkpoint));
-  model.target = HONE_TRY(choose_target(options, model.thread_source));
+  ChosenTarget chosen = HONE_TRY(choose_target(options));
+  model.target = chosen.target;
+  model.thread_source = std::move(chosen.thread_source);
   model.graph = HONE_TRY(build_graph(checkpoint, model.config, {.hidden_outputs = options.hidden_outputs}));
 
   const ReferenceEvaluator evaluator;
@@ -103,6 +104,7 @@ Result<OptimisedModel> optimise(const Checkpoint& checkpoint, const EngineOption
   PipelineOptions pipeline_options;
   pipeline_options.level = options.level;
   pipeline_options.disabled = options.disabled_passes;
+  pipeline_options.stop_after = options.stop_after;
   pipeline_options.verify = options.verify_passes;
   if (observe) {
     HONE_TRY(observe(nullptr, model.graph));

@@ -29,6 +29,13 @@ struct CompiledModel {
 // Called with the graph before the first pass (report == nullptr) and after each.
 using PassObserver = std::function<Status(const PassReport* report, const Graph& graph)>;
 
+struct ChosenTarget {
+  Target target;
+  std::string thread_source;
+};
+// What the options ask for on this machine. Errors: an instruction set it does not have; threads out of range.
+Result<ChosenTarget> choose_target(const EngineOptions& options);
+
 // The graph after the passes: everything but the sizes that the arenas are made for.
 struct OptimisedModel {
   ModelConfig config;

@@ -15,6 +15,7 @@ namespace hone {
 struct EngineOptions {
   Level level = Level::O3;
   std::vector<std::string> disabled_passes;
+  std::string stop_after;           // the last pass to run; empty: all
   std::optional<DType> kv;          // overrides the policy's type of the KV cache
   std::optional<Isa> isa;           // default: the best this machine has
   std::int64_t threads = 0;         // 0: all that this process may use

@@ -119,7 +119,4 @@ struct PlanOptions {
 // each candidate would need.
 Result<Plan> make_plan(const Graph& graph, const PlanOptions& options);
 
-// Steps, kernels, operands and offsets, and the table of lifetimes: to read and to compare.
-std::string print_plan(const Plan& plan);
-
 }  // namespace hone

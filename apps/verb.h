@@ -1,0 +1,72 @@
+// What the verbs of hone share: how a verb is declared, the common flags, the answer's ways out.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "engine/options.h"
+
+namespace hone {
+
+using Json = nlohmann::ordered_json;
+
+// The flags of cli.md's section "Everywhere" that are built, as text until they are checked.
+struct CommonFlags {
+  std::string model;
+  std::int64_t threads = 0;
+  std::string memory;  // "8G"
+  std::string level = "O3";
+  std::string passes;  // "-fuse-rope,-cse"
+  std::string kv;
+  std::string isa;  // also HONE_ISA
+  std::int64_t context = 0;
+  std::int64_t chunk = 512;
+  bool strict = false;
+  bool json = false;
+
+  // Adds MODEL and the flags to a verb. `model_only`: no flags of compiling and running.
+  void add_to(CLI::App& verb, bool model_only = false);
+  // Checked. Errors (Usage) name the flag.
+  Result<EngineOptions> engine_options() const;
+};
+
+// A verb: its command of the parser, whether it answers in JSON, and what it does.
+struct Verb {
+  CLI::App* command = nullptr;
+  const bool* json = nullptr;
+  std::function<Status()> run;
+};
+
+// One per source file in apps/verbs. Flags live as long as the returned function.
+Verb add_run(CLI::App& app);
+Verb add_logits(CLI::App& app);
+Verb add_perplexity(CLI::App& app);
+Verb add_tokenize(CLI::App& app);
+Verb add_render(CLI::App& app);
+Verb add_template(CLI::App& app);
+Verb add_inspect(CLI::App& app);
+Verb add_explain(CLI::App& app);
+Verb add_plan(CLI::App& app);
+Verb add_bench(CLI::App& app);
+
+// stdout gets exactly this.
+void print_answer(std::string_view text);
+void print_json(const Json& document);
+// stderr.
+void print_note(std::string_view text);
+
+// "8G", "512M", "1048576": bytes. K, M, G, T are powers of 1024.
+Result<std::int64_t> parse_bytes(const std::string& flag, const std::string& text);
+// "1,2,3"
+Result<std::vector<std::int32_t>> parse_ids(const std::string& flag, const std::string& text);
+// A text file as it is. Errors (BadInput): missing, unreadable.
+Result<std::string> read_text_file(const std::string& path);
+
+// "118.3 MiB"
+std::string human_bytes(std::int64_t bytes);
+
+}  // namespace hone

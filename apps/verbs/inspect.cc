@@ -1,0 +1,90 @@
+// hone inspect: what is in the file, headers only.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <memory>
+
+#include "apps/verb.h"
+#include "file/open.h"
+
+namespace hone {
+namespace {
+
+// Arrays are summarised: a vocabulary would drown the answer.
+Json metadata_value(const MetadataValue& value) {
+  if (const auto text = value.as_string()) return std::string(*text);
+  if (const auto flag = value.as_bool()) return *flag;
+  if (const auto integer = value.as_integer()) return *integer;
+  if (const auto real = value.as_real()) return *real;
+  if (const auto array = value.as_array()) return fmt::format("{} x {}", array->size(), value.type_text());
+  return value.type_text();
+}
+
+std::int64_t parameter_count(const Checkpoint& checkpoint) {
+  std::int64_t sum = 0;
+  for (const TensorEntry& tensor : checkpoint.tensors) sum += tensor.elements();
+  return sum;
+}
+
+Json as_json(const Checkpoint& checkpoint, const std::string& architecture) {
+  Json tensors = Json::array();
+  for (const TensorEntry& tensor : checkpoint.tensors) {
+    tensors.push_back({{"name", tensor.name}, {"dtype", tensor.type_name}, {"shape", tensor.shape}, {"bytes", tensor.bytes}});
+  }
+  Json metadata = Json::object();
+  for (const MetadataEntry& entry : checkpoint.metadata.entries()) {
+    metadata[std::string(entry.key)] = metadata_value(entry.value);
+  }
+  return {{"architecture", architecture},
+          {"format", checkpoint.format},
+          {"parameters", parameter_count(checkpoint)},
+          {"tensors", std::move(tensors)},
+          {"metadata", std::move(metadata)}};
+}
+
+std::string as_text(const Checkpoint& checkpoint, const std::string& architecture) {
+  std::uint64_t bytes = 0;
+  std::size_t widest = 4;
+  for (const TensorEntry& tensor : checkpoint.tensors) {
+    bytes += tensor.bytes;
+    widest = std::max(widest, tensor.name.size());
+  }
+  std::string out = fmt::format("{:.1f} million parameters in {} tensors, {}; architecture {}, format {}\n\n",
+                                static_cast<double>(parameter_count(checkpoint)) / 1e6, checkpoint.tensors.size(),
+                                human_bytes(static_cast<std::int64_t>(bytes)), architecture, checkpoint.format);
+  for (const MetadataEntry& entry : checkpoint.metadata.entries()) {
+    std::string value = metadata_value(entry.value).dump(-1, ' ', false, Json::error_handler_t::replace);
+    if (value.size() > 100) value = value.substr(0, 97) + "...";
+    out += fmt::format("{:<44} {}\n", entry.key, value);
+  }
+  out += fmt::format("\n{:<{}}  {:<8}{:>20}{:>14}\n", "tensor", widest, "type", "shape", "bytes");
+  for (const TensorEntry& tensor : checkpoint.tensors) {
+    out += fmt::format("{:<{}}  {:<8}{:>20}{:>14}\n", tensor.name, widest, tensor.type_name,
+                       fmt::format("[{}]", fmt::join(tensor.shape, ",")), tensor.bytes);
+  }
+  return out;
+}
+
+Status run(const CommonFlags& flags) {
+  const Checkpoint checkpoint = HONE_TRY(open_checkpoint(flags.model));
+  const MetadataValue* value = checkpoint.metadata.find("general.architecture");
+  const std::optional<std::string_view> name = value == nullptr ? std::nullopt : value->as_string();
+  const std::string architecture(name.value_or("unknown"));
+  if (flags.json) {
+    print_json(as_json(checkpoint, architecture));
+  } else {
+    print_answer(as_text(checkpoint, architecture));
+  }
+  return {};
+}
+
+}  // namespace
+
+Verb add_inspect(CLI::App& app) {
+  CLI::App* verb = app.add_subcommand("inspect", "what is in the file, headers only");
+  auto flags = std::make_shared<CommonFlags>();
+  flags->add_to(*verb, true);
+  return {verb, &flags->json, [flags] { return run(*flags); }};
+}
+
+}  // namespace hone

@@ -1,0 +1,66 @@
+// hone perplexity: the negative log-likelihood of a text.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <memory>
+
+#include "apps/progress.h"
+#include "apps/verb.h"
+#include "engine/likelihood.h"
+
+namespace hone {
+namespace {
+
+struct PerplexityFlags : CommonFlags {
+  std::string file;
+  std::string ids;
+  std::int64_t limit = 0;
+};
+
+Status run(const PerplexityFlags& flags) {
+  EngineOptions options = HONE_TRY(flags.engine_options());
+  options.all_logits = true;
+  const std::unique_ptr<Session> session = HONE_TRY(Session::open(flags.model, options));
+  std::vector<std::int32_t> ids;
+  if (!flags.ids.empty()) {
+    ids = HONE_TRY(parse_ids("--ids", flags.ids));
+  } else {
+    if (session->tokenizer() == nullptr) {
+      return Error{ErrorCode::BadModel, Fault::File, flags.model, "the file carries no tokenizer", "tokenizer.ggml.* keys",
+                   "none", "give the text as token ids: --ids 1,2,3"};
+    }
+    ids = HONE_TRY(session->tokenizer()->encode(HONE_TRY(read_text_file(flags.file))));
+  }
+  if (flags.limit > 0 && static_cast<std::int64_t>(ids.size()) > flags.limit) ids.resize(static_cast<std::size_t>(flags.limit));
+  Progress progress("perplexity");
+  const Likelihood result = HONE_TRY(likelihood(*session, ids));
+  progress.done();
+  const double mean = result.nll_sum / static_cast<double>(result.tokens);
+  if (flags.json) {
+    print_json({{"tokens", result.tokens}, {"nll_sum", result.nll_sum}, {"nll_mean", mean}, {"perplexity", std::exp(mean)}});
+  } else {
+    print_answer(fmt::format("perplexity {:.4f}: {} tokens predicted, negative log-likelihood {:.4f}, mean {:.6f}\n",
+                             std::exp(mean), result.tokens, result.nll_sum, mean));
+  }
+  return {};
+}
+
+}  // namespace
+
+Verb add_perplexity(CLI::App& app) {
+  CLI::App* verb = app.add_subcommand("perplexity", "negative log-likelihood of a text");
+  auto flags = std::make_shared<PerplexityFlags>();
+  flags->add_to(*verb);
+  auto* file = verb->add_option("-f,--file", flags->file, "the text");
+  auto* ids = verb->add_option("--ids", flags->ids, "the text as token ids: 1,2,3");
+  file->excludes(ids);
+  verb->add_option("--limit", flags->limit, "only the first N tokens");
+  return {verb, &flags->json, [flags] {
+            if (flags->file.empty() && flags->ids.empty()) {
+              return Status(Error{ErrorCode::Usage, Fault::User, "perplexity", "no text given", "-f FILE or --ids", "neither", {}});
+            }
+            return run(*flags);
+          }};
+}
+
+}  // namespace hone

@@ -1,0 +1,116 @@
+// hone plan: memory and work before it runs, headers only.
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "apps/verb.h"
+#include "engine/memory_statement.h"
+#include "file/open.h"
+#include "plan/print.h"
+
+namespace hone {
+namespace {
+
+struct PlanFlags : CommonFlags {
+  std::int64_t batch = 1;
+  bool steps = false;
+};
+
+std::string_view region_name(MemoryRegion region) {
+  constexpr std::string_view kNames[] = {"static", "dynamic", "workspace"};
+  return kNames[static_cast<std::size_t>(region)];
+}
+
+Json as_json(const CompiledModel& model, const MemoryStatement& memory, const Fit* fit) {
+  Json layers = Json::array();
+  for (const LayerMemory& layer : memory.layers) {
+    layers.push_back({{"module", layer.module},
+                      {"static_bytes", layer.static_bytes},
+                      {"kv_bytes", layer.state_bytes},
+                      {"activation_bytes", layer.dynamic_bytes}});
+  }
+  Json items = Json::array();
+  for (const MemoryItem& item : memory.items) {
+    items.push_back({{"name", item.name}, {"region", region_name(item.region)}, {"bytes", item.bytes}, {"allocation", item.allocation}});
+  }
+  Json out{{"total_bytes", memory.total_bytes},
+           {"static_bytes", memory.static_bytes},
+           {"dynamic_bytes", memory.dynamic_bytes},
+           {"workspace_bytes", memory.workspace_bytes},
+           {"kv_bytes", model.plan.state_bytes},
+           {"activation_bytes", model.plan.dynamic_bytes},
+           {"activation_formula", model.plan.dynamic_peak.to_string()},
+           {"activation_lower_bound_bytes", model.plan.dynamic_lower_bound_bytes},
+           {"ctx", model.context},
+           {"launches", model.plan.launches()},
+           {"compile_s", model.seconds},
+           {"items", std::move(items)},
+           {"layers", std::move(layers)}};
+  if (fit != nullptr) {
+    out["max_batch"] = fit->max_batch;
+    out["max_ctx"] = fit->max_context;
+  }
+  return out;
+}
+
+std::string as_text(const CompiledModel& model, const MemoryStatement& memory, const Fit* fit) {
+  const Plan& plan = model.plan;
+  std::string out = fmt::format("{} in all ({} bytes): {} threads, {}, context {}, {} launches a step\n\n",
+                                human_bytes(memory.total_bytes), memory.total_bytes, plan.target.threads,
+                                isa_name(plan.target.isa), model.context, plan.launches());
+  out += fmt::format("{:<26}{:<11}{:>12}  {}\n", "item", "region", "bytes", "allocation");
+  for (const MemoryItem& item : memory.items) {
+    out += fmt::format("{:<26}{:<11}{:>12}  {}\n", item.name, region_name(item.region), item.bytes, item.allocation);
+  }
+  const double distance = plan.dynamic_lower_bound_bytes > 0 ? static_cast<double>(plan.dynamic_bytes) /
+                                                                   static_cast<double>(plan.dynamic_lower_bound_bytes)
+                                                             : 1.0;
+  out += fmt::format("\nactivations: {} = {} bytes at the bound; {:.3f} x the lower bound of {} (placed {})\n",
+                     plan.dynamic_peak.to_string(), plan.dynamic_bytes, distance, plan.dynamic_lower_bound_bytes,
+                     plan.placement_order);
+  if (plan.fallbacks() > 0) {
+    out += fmt::format("{} of {} launches on fast kernels, the rest on reference kernels\n",
+                       plan.launches() - plan.fallbacks(), plan.launches());
+  }
+  if (fit != nullptr) {
+    out += fmt::format("in this budget: context up to {}, or {} sequences at context {}\n", fit->max_context, fit->max_batch,
+                       model.context);
+  }
+  out += fmt::format("\n{:<20}{:>14}{:>14}{:>14}\n", "layer", "static", "KV cache", "activations");
+  for (const LayerMemory& layer : memory.layers) {
+    out += fmt::format("{:<20}{:>14}{:>14}{:>14}\n", layer.module.empty() ? "-" : layer.module, layer.static_bytes,
+                       layer.state_bytes, layer.dynamic_bytes);
+  }
+  return out;
+}
+
+Status run(const PlanFlags& flags) {
+  EngineOptions options = HONE_TRY(flags.engine_options());
+  options.batch = flags.batch;
+  const Checkpoint checkpoint = HONE_TRY(open_checkpoint(flags.model));
+  const CompiledModel model = HONE_TRY(compile(checkpoint, options));
+  const MemoryStatement memory = HONE_TRY(memory_statement(model.plan, checkpoint));
+  Fit fit;
+  if (options.memory > 0) fit = HONE_TRY(what_fits(checkpoint, options, options.memory));
+  const Fit* shown = options.memory > 0 ? &fit : nullptr;
+  if (flags.json) {
+    print_json(as_json(model, memory, shown));
+  } else {
+    print_answer(as_text(model, memory, shown));
+    if (flags.steps) print_answer("\n" + print_plan(model.plan));
+  }
+  return {};
+}
+
+}  // namespace
+
+Verb add_plan(CLI::App& app) {
+  CLI::App* verb = app.add_subcommand("plan", "memory and work before it runs, headers only");
+  auto flags = std::make_shared<PlanFlags>();
+  flags->add_to(*verb);
+  verb->add_option("--batch", flags->batch, "sequences")->capture_default_str();
+  verb->add_flag("--steps", flags->steps, "every step with its kernel, operands and offsets");
+  return {verb, &flags->json, [flags] { return run(*flags); }};
+}
+
+}  // namespace hone

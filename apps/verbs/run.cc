@@ -1,0 +1,205 @@
+// hone run: a prompt in, the continuation out, streaming.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <iostream>
+#include <iterator>
+#include <memory>
+
+#include "apps/interrupt.h"
+#include "apps/level_table.h"
+#include "apps/progress.h"
+#include "apps/verb.h"
+#include "engine/generate.h"
+#include "tokens/chat.h"
+
+namespace hone {
+namespace {
+
+struct RunFlags : CommonFlags {
+  std::string prompt;
+  std::string file;
+  std::string ids;
+  std::string system;
+  bool raw = false;
+  bool stats = false;
+  bool ignore_end = false;
+  GenerateOptions generate;
+  CLI::Option* prompt_option = nullptr;
+};
+
+Result<std::string> prompt_text(const RunFlags& flags) {
+  if (!flags.file.empty()) return read_text_file(flags.file);
+  if (flags.prompt_option->count() > 0) return flags.prompt;
+  return std::string(std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>());
+}
+
+Error no_tokenizer(const RunFlags& flags) {
+  return Error{ErrorCode::BadModel, Fault::File, flags.model, "the file carries no tokenizer", "tokenizer.ggml.* keys", "none",
+               "give the prompt as token ids: --ids 1,2,3"};
+}
+
+Result<std::string> apply_template(const RunFlags& flags, const Tokenizer& tokenizer, const Json& messages) {
+  if (tokenizer.chat_template().empty()) {
+    return Error{ErrorCode::BadModel, Fault::File, flags.model, "the file carries no chat template", "tokenizer.chat_template",
+                 "none", "continue the text as it stands with --raw"};
+  }
+  return render_chat(tokenizer.chat_template(), messages, nullptr, special_token_texts(tokenizer));
+}
+
+Json first_messages(const RunFlags& flags) {
+  Json messages = Json::array();
+  if (!flags.system.empty()) messages.push_back({{"role", "system"}, {"content", flags.system}});
+  return messages;
+}
+
+Result<std::vector<std::int32_t>> prompt_ids(const RunFlags& flags, const Tokenizer* tokenizer) {
+  if (!flags.ids.empty()) return parse_ids("--ids", flags.ids);
+  if (tokenizer == nullptr) return no_tokenizer(flags);
+  const std::string text = HONE_TRY(prompt_text(flags));
+  if (text.empty()) {
+    return Error{ErrorCode::BadInput, Fault::User, "prompt", "the prompt is empty", "some text", "none",
+                 "give a prompt with -p, -f or --ids"};
+  }
+  if (flags.raw) return tokenizer->encode(text);
+  Json messages = first_messages(flags);
+  messages.push_back({{"role", "user"}, {"content", text}});
+  // The template writes the begin token itself.
+  return tokenizer->encode(HONE_TRY(apply_template(flags, *tokenizer, messages)), {.parse_special = true, .add_special = false});
+}
+
+// One request: the error of an interrupt included.
+Result<Generation> answer(Session& session, const RunFlags& flags, std::span<const std::int32_t> ids, std::int64_t past) {
+  const auto stream = [&](std::string_view piece) {
+    if (!flags.json) print_answer(piece);
+    return !interrupted();
+  };
+  return generate(session, ids, past, flags.generate, stream);
+}
+
+// The closing report: the number that matters first.
+void print_stats(const RunFlags& flags, Session& session, const Generation& made) {
+  const CompiledModel& model = session.model();
+  const Plan& plan = model.plan;
+  std::string out = fmt::format("\n{:.1f} tokens/s decode, first token {:.3f} s, {:.1f} tokens/s prefill, load {:.2f} s\n",
+                                made.decode_tokens_per_s, made.first_token_s, made.prefill_tokens_per_s,
+                                session.load_seconds());
+  out += fmt::format("{} threads ({}), {}; {} tokens in, {} out; {} launches per token, {} compile\n", plan.target.threads,
+                     model.thread_source, isa_name(plan.target.isa), made.prompt_tokens, made.ids.size(),
+                     made.launches_per_token, compile_count());
+  if (plan.fallbacks() > 0) {
+    out += fmt::format("{} of {} launches on fast kernels, the rest on reference kernels\n",
+                       plan.launches() - plan.fallbacks(), plan.launches());
+  }
+  const std::int64_t peak = session.peak_bytes();
+  out += fmt::format("memory: predicted {}, measured {} ({:.3f} of it)\n", human_bytes(session.memory().total_bytes),
+                     human_bytes(peak), static_cast<double>(peak) / static_cast<double>(session.memory().total_bytes));
+  print_note(out);
+  const Result<std::string> table = level_table(flags.model, session.options());
+  if (table.ok()) print_note(*table);
+}
+
+Json run_json(Session& session, const Generation& made, std::span<const std::int32_t> ids) {
+  return {{"prompt_ids", std::vector<std::int32_t>(ids.begin(), ids.end())},
+          {"ids", made.ids},
+          {"text", made.text},
+          {"finish", made.finish == Finish::Stop ? "stop" : "length"},
+          {"load_s", session.load_seconds()},
+          {"first_token_s", made.first_token_s},
+          {"prefill_tokens_per_s", made.prefill_tokens_per_s},
+          {"decode_tokens_per_s", made.decode_tokens_per_s},
+          {"predicted_bytes", session.memory().total_bytes},
+          {"peak_bytes", session.peak_bytes()},
+          {"threads", session.model().plan.target.threads},
+          {"isa", isa_name(session.model().plan.target.isa)},
+          {"launches_per_token", made.launches_per_token},
+          {"compiles", compile_count()}};
+}
+
+// A conversation: each turn's text after what the state holds already is prefilled, nothing twice.
+Status chat(const RunFlags& flags, Session& session) {
+  const Tokenizer* tokenizer = session.tokenizer();
+  if (tokenizer == nullptr) return no_tokenizer(flags);
+  Json messages = first_messages(flags);
+  std::vector<std::int32_t> held;  // ids whose keys and values the state holds
+  print_note("chat: an empty line or Ctrl-D ends it, /reset forgets\n");
+  std::string line;
+  while (print_note("> "), std::getline(std::cin, line) && !line.empty()) {
+    if (line == "/reset") {
+      messages = first_messages(flags);
+      held.clear();
+      continue;
+    }
+    messages.push_back({{"role", "user"}, {"content", line}});
+    const std::string text = HONE_TRY(apply_template(flags, *tokenizer, messages));
+    const std::vector<std::int32_t> ids = HONE_TRY(tokenizer->encode(text, {.parse_special = true, .add_special = false}));
+    std::size_t shared = 0;
+    while (shared < held.size() && shared + 1 < ids.size() && held[shared] == ids[shared]) ++shared;
+    const std::span<const std::int32_t> fresh = std::span(ids).subspan(shared);
+    const Generation made = HONE_TRY(answer(session, flags, fresh, static_cast<std::int64_t>(shared)));
+    print_answer("\n");
+    clear_interrupt();
+    held = ids;
+    // The last id has not been through the model yet.
+    if (!made.ids.empty()) held.insert(held.end(), made.ids.begin(), made.ids.end() - 1);
+    messages.push_back({{"role", "assistant"}, {"content", made.text}});
+  }
+  return {};
+}
+
+Status run(RunFlags& flags) {
+  const EngineOptions options = HONE_TRY(flags.engine_options());
+  flags.generate.ignore_end_tokens = flags.ignore_end;
+  if (flags.generate.max_tokens < 1) {
+    return Error{ErrorCode::Usage, Fault::User, "--max-tokens", "an answer has at least one token", "1 or more",
+                 fmt::format("{}", flags.generate.max_tokens), {}};
+  }
+  watch_interrupts();
+  Progress progress("loading");
+  const std::unique_ptr<Session> session = HONE_TRY(Session::open(flags.model, options, progress.callback()));
+  progress.done();
+  const bool has_prompt = flags.prompt_option->count() > 0 || !flags.file.empty() || !flags.ids.empty();
+  if (!has_prompt && isatty(STDIN_FILENO) == 1 && !flags.json) return chat(flags, *session);
+  const std::vector<std::int32_t> ids = HONE_TRY(prompt_ids(flags, session->tokenizer()));
+  const Generation made = HONE_TRY(answer(*session, flags, ids, 0));
+  if (flags.json) {
+    print_json(run_json(*session, made, ids));
+  } else if (session->tokenizer() == nullptr) {
+    print_answer(fmt::format("{}\n", Json(made.ids).dump()));
+  } else {
+    print_answer("\n");
+  }
+  if (flags.stats) print_stats(flags, *session, made);
+  if (interrupted()) return interrupted_error();
+  return {};
+}
+
+}  // namespace
+
+Verb add_run(CLI::App& app) {
+  CLI::App* verb = app.add_subcommand("run", "generate text; without a prompt on a terminal: chat");
+  auto flags = std::make_shared<RunFlags>();
+  flags->add_to(*verb);
+  GenerateOptions& generate = flags->generate;
+  flags->prompt_option = verb->add_option("-p,--prompt", flags->prompt, "the prompt");
+  auto* file = verb->add_option("-f,--file", flags->file, "the prompt from a file");
+  auto* ids = verb->add_option("--ids", flags->ids, "the prompt as token ids: 1,2,3");
+  flags->prompt_option->excludes(file)->excludes(ids);
+  file->excludes(ids);
+  verb->add_option("-n,--max-tokens", generate.max_tokens, "most tokens to make")->capture_default_str();
+  verb->add_flag("--raw", flags->raw, "continue the text as it stands, without the chat template");
+  verb->add_option("--system", flags->system, "system prompt");
+  verb->add_option("--temperature", generate.sampler.temperature, "0 is greedy")->capture_default_str();
+  verb->add_option("--top-k", generate.sampler.top_k, "keep the k most likely; 0 is off")->capture_default_str();
+  verb->add_option("--top-p", generate.sampler.top_p, "keep the most likely that sum to p; 1 is off")->capture_default_str();
+  verb->add_option("--min-p", generate.sampler.min_p, "drop below p times the most likely; 0 is off")->capture_default_str();
+  verb->add_option("--repeat-penalty", generate.sampler.repeat_penalty, "1 is off")->capture_default_str();
+  verb->add_option("--seed", generate.sampler.seed, "of the draws")->capture_default_str();
+  verb->add_option("--stop", generate.stop, "a text that ends the answer; may be given again")->take_all();
+  verb->add_flag("--ignore-end", flags->ignore_end, "go on after an end token");
+  verb->add_flag("--stats", flags->stats, "close with a report on stderr");
+  return {verb, &flags->json, [flags] { return run(*flags); }};
+}
+
+}  // namespace hone

@@ -1,0 +1,110 @@
+// hone tokenize: text to ids, and back.
+#include <fmt/format.h>
+
+#include <iostream>
+#include <iterator>
+#include <memory>
+#include <sstream>
+
+#include "apps/verb.h"
+#include "file/open.h"
+#include "tokens/tokenizer.h"
+#include "tokens/utf8.h"
+
+namespace hone {
+namespace {
+
+struct TokenizeFlags : CommonFlags {
+  std::string prompt;
+  std::string file;
+  std::string jsonl;
+  std::string ids;
+  bool no_special = false;
+  bool decode = false;
+  CLI::Option* prompt_option = nullptr;
+};
+
+Result<Tokenizer> load_tokenizer(const std::string& path) {
+  const Checkpoint checkpoint = HONE_TRY(open_checkpoint(path));
+  return Tokenizer::from_metadata(checkpoint.metadata);
+}
+
+Error bad_line(std::size_t number, std::string expected) {
+  return Error{ErrorCode::BadInput, Fault::User, fmt::format("--jsonl, line {}", number),
+               "the line is no JSON object of the form wanted", std::move(expected), {}, {}};
+}
+
+// {"text":..} a line -> {"ids":..} a line; {"ids":..} -> {"text":..}.
+Status run_lines(const TokenizeFlags& flags, const Tokenizer& tokenizer) {
+  std::istringstream lines(HONE_TRY(read_text_file(flags.jsonl)));
+  std::string line;
+  std::size_t number = 0;
+  std::string out;
+  while (std::getline(lines, line, '\n')) {
+    ++number;
+    if (line.empty()) continue;
+    const Json object = Json::parse(line, nullptr, false);
+    if (object.is_object() && object.contains("text") && object["text"].is_string()) {
+      const std::vector<std::int32_t> ids =
+          HONE_TRY(tokenizer.encode(object["text"].get<std::string>(), {.parse_special = true, .add_special = !flags.no_special}));
+      out += Json{{"ids", ids}}.dump() + "\n";
+    } else if (object.is_object() && object.contains("ids") && object["ids"].is_array()) {
+      std::vector<std::int32_t> ids;
+      for (const Json& id : object["ids"]) {
+        if (!id.is_number_integer()) return bad_line(number, "ids that are whole numbers");
+        ids.push_back(id.get<std::int32_t>());
+      }
+      const std::string text = tokenizer.decode(ids, {.skip_special = flags.no_special});
+      out += Json{{"text", to_valid_utf8(text)}}.dump() + "\n";
+    } else {
+      return bad_line(number, "{\"text\": \"..\"} or {\"ids\": [..]}");
+    }
+  }
+  print_answer(out);
+  return {};
+}
+
+Status run(const TokenizeFlags& flags) {
+  const Tokenizer tokenizer = HONE_TRY(load_tokenizer(flags.model));
+  if (!flags.jsonl.empty()) return run_lines(flags, tokenizer);
+  if (flags.decode) {
+    const std::string list = !flags.ids.empty() ? flags.ids : flags.prompt;
+    const std::string text = tokenizer.decode(HONE_TRY(parse_ids("--ids", list)), {.skip_special = flags.no_special});
+    if (flags.json) {
+      print_json({{"text", to_valid_utf8(text)}});
+    } else {
+      print_answer(text + "\n");
+    }
+    return {};
+  }
+  std::string text = flags.prompt;
+  if (!flags.file.empty()) text = HONE_TRY(read_text_file(flags.file));
+  if (flags.file.empty() && flags.prompt_option->count() == 0) {
+    text.assign(std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>());
+  }
+  const std::vector<std::int32_t> ids =
+      HONE_TRY(tokenizer.encode(text, {.parse_special = true, .add_special = !flags.no_special}));
+  if (flags.json) {
+    print_json({{"ids", ids}});
+  } else {
+    print_answer(Json(ids).dump() + "\n");
+  }
+  return {};
+}
+
+}  // namespace
+
+Verb add_tokenize(CLI::App& app) {
+  CLI::App* verb = app.add_subcommand("tokenize", "text to token ids, and back with --decode");
+  auto flags = std::make_shared<TokenizeFlags>();
+  flags->add_to(*verb, true);
+  flags->prompt_option = verb->add_option("-p,--prompt", flags->prompt, "the text");
+  verb->add_option("-f,--file", flags->file, "the text from a file");
+  verb->add_option("--jsonl", flags->jsonl, "a file of {\"text\":..} or {\"ids\":..}, one a line");
+  verb->add_option("--ids", flags->ids, "ids to decode: 1,2,3");
+  verb->add_flag("--no-special", flags->no_special, "add no begin and end tokens; leave special tokens out when decoding");
+  verb->add_flag("--decode", flags->decode, "ids to text");
+  return {verb, &flags->json, [flags] { return run(*flags); }};
+}
+
+}  // namespace hone

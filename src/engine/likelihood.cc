@@ -1,0 +1,44 @@
+#include "engine/likelihood.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace hone {
+
+double negative_log_likelihood(std::span<const float> logits, std::int32_t id) {
+  double largest = -std::numeric_limits<double>::infinity();
+  for (const float logit : logits) largest = std::max(largest, static_cast<double>(logit));
+  double sum = 0;
+  for (const float logit : logits) sum += std::exp(static_cast<double>(logit) - largest);
+  return largest + std::log(sum) - static_cast<double>(logits[static_cast<std::size_t>(id)]);
+}
+
+Result<Likelihood> likelihood(Session& session, std::span<const std::int32_t> ids) {
+  if (ids.size() < 2) {
+    return Error{ErrorCode::BadInput, Fault::User, "text", "a likelihood needs a token to predict",
+                 "at least 2 tokens", fmt::format("{}", ids.size()), {}};
+  }
+  const std::int64_t chunk = session.model().plan.bound.find('T').value_or(1);
+  const std::int64_t vocabulary = session.model().config.vocabulary;
+  const auto count = static_cast<std::int64_t>(ids.size());
+  Likelihood out;
+  for (std::int64_t at = 0; at < count - 1; at += chunk) {
+    const std::int64_t end = std::min(at + chunk, count - 1);
+    const std::vector<std::int32_t> part(ids.begin() + at, ids.begin() + end);
+    std::vector<Session::Row> rows;
+    for (std::int64_t i = 0; i < end - at; ++i) rows.push_back({0, i});
+    const std::span<const float> logits = HONE_TRY(session.step({&part, 1}, {&at, 1}, rows));  // [rows,V]
+    for (std::int64_t i = 0; i < end - at; ++i) {
+      out.nll_sum += negative_log_likelihood(
+          logits.subspan(static_cast<std::size_t>(i * vocabulary), static_cast<std::size_t>(vocabulary)),
+          ids[static_cast<std::size_t>(at + i + 1)]);
+      ++out.tokens;
+    }
+  }
+  return out;
+}
+
+}  // namespace hone

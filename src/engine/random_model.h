@@ -1,0 +1,37 @@
+// A checkpoint of a known shape with random weights: what bench runs on, so that anyone can measure without a download.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "tensor/dtype.h"
+
+namespace hone {
+
+// The shape of a public model.
+struct ModelShape {
+  std::string_view name;  // "qwen2-0.5b"
+  std::string_view architecture;
+  std::int64_t layers = 0;
+  std::int64_t dim = 0;         // D
+  std::int64_t ffn = 0;         // F
+  std::int64_t heads = 0;       // H
+  std::int64_t kv_heads = 0;    // K
+  std::int64_t head_dim = 0;    // E
+  std::int64_t vocabulary = 0;  // V
+  bool tied = false;            // no output matrix of its own
+  bool attention_bias = false;  // on q, k, v
+};
+
+std::span<const ModelShape> model_shapes();
+// An error (Usage) lists the shapes there are.
+Result<ModelShape> find_shape(std::string_view name);
+
+// Writes a GGUF file of `shape` with matrices of `type` (f32, f16, q4_0, q4_1, q8_0; norms and biases f32) whose values
+// are drawn from `seed`, of about the size that keeps activations in range. It carries no tokenizer.
+Status write_random_model(const ModelShape& shape, DType type, std::uint64_t seed, const std::string& path);
+
+}  // namespace hone
