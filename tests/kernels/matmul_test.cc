@@ -256,24 +256,32 @@ TEST_P(Matmul, OrderOfAdditionsIsTheStatedOne) {
   }
 }
 
+// A 2^24, then a 1, then a -2^24 in the order of k. Where the 1 is added to 2^24 it is lost (a tie, to even);
+// where it is added to -2^24 it is kept. So each answer tells which values share a segment and in what order
+// segments are added.
 TEST_P(Matmul, SegmentsOf256AreAddedInOrder) {
-  // Segment sums 2^24, 1, -2^24: in order the 1 is lost.
   constexpr std::int64_t kK = 3 * 256;
   const Weights w(DType::F32, 16, kK, ones(DType::F32, 16 * kK));
-  Tensor x(DType::F32, {1, kK});
-  x.set(17, 0x1p24);
-  x.set(256 + 200, 1);
-  x.set(2 * 256 + 3, -0x1p24);
-  Tensor out(DType::F32, {1, 16});
-  run_fast(matmul_launch(x.view(), w.view(), out.view()), GetParam());
-  EXPECT_EQ(out.get(0), 0.0);
-  // Within one segment a large value that cancels leaves a later 1 alone.
-  x.set(17, 0);
-  x.set(2 * 256 + 3, 0);
-  x.set(256 + 1, 0x1p24);
-  x.set(256 + 2, -0x1p24);
-  run_fast(matmul_launch(x.view(), w.view(), out.view()), GetParam());
-  EXPECT_EQ(out.get(0), 1.0);
+  struct Case {
+    std::int64_t large, one, minus_large;
+    double expected;
+  };
+  const Case cases[] = {
+      {0, 200, 255, 0},    // one segment
+      {0, 255, 256, 0},    // the 1 in the first segment, at its end
+      {255, 256, 257, 1},  // the 1 in the second segment, at its start
+      {17, 456, 466, 1},   // 2^24 + (1 - 2^24)
+      {17, 456, 515, 0},   // (2^24 + 1) - 2^24
+  };
+  for (const Case& c : cases) {
+    Tensor x(DType::F32, {1, kK});
+    x.set(c.large, 0x1p24);
+    x.set(c.one, 1);
+    x.set(c.minus_large, -0x1p24);
+    Tensor out(DType::F32, {1, 16});
+    run_fast(matmul_launch(x.view(), w.view(), out.view()), GetParam());
+    EXPECT_EQ(out.get(0), c.expected) << c.large << " " << c.one << " " << c.minus_large;
+  }
 }
 
 TEST_P(Matmul, RefusesWhatItCannotCompute) {

@@ -1,0 +1,139 @@
+#include "peaks.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <immintrin.h>
+#include <memory>
+
+namespace hone::bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::int64_t kFmaRounds = 4'000'000;
+constexpr std::int64_t kPieceBytes = std::int64_t{1} << 20;
+constexpr int kChains = 12;
+
+// Keeps a vector from being optimised away. A macro: functions would need the attribute of every caller.
+#define HONE_KEEP(value) asm volatile("" : : "x"(value))
+
+void read_portable(const std::byte* data) {
+  __m128i sum[4] = {};
+  for (std::int64_t i = 0; i < kPieceBytes; i += 64) {
+    for (int j = 0; j < 4; ++j) {
+      sum[j] = _mm_xor_si128(sum[j], _mm_loadu_si128(reinterpret_cast<const __m128i*>(data + i + j * 16)));
+    }
+  }
+  for (const auto part : sum) HONE_KEEP(part);
+}
+
+[[gnu::target("avx2")]] void read_avx2(const std::byte* data) {
+  __m256i sum[4] = {};
+  for (std::int64_t i = 0; i < kPieceBytes; i += 128) {
+    for (int j = 0; j < 4; ++j) {
+      sum[j] =
+          _mm256_xor_si256(sum[j], _mm256_loadu_si256(reinterpret_cast<const __m256i*>(data + i + j * 32)));
+    }
+  }
+  for (const auto part : sum) HONE_KEEP(part);
+}
+
+[[gnu::target("avx2,fma")]] void fma_avx2() {
+  __m256 acc[kChains] = {};
+  __m256 a = _mm256_set1_ps(0.5F);
+  asm volatile("" : "+x"(a));
+  for (std::int64_t i = 0; i < kFmaRounds; ++i) {
+#pragma GCC unroll 16
+    for (__m256& chain : acc) chain = _mm256_fmadd_ps(a, a, chain);
+  }
+#pragma GCC unroll 16
+  for (const auto chain : acc) HONE_KEEP(chain);
+}
+
+[[gnu::target("avx512f")]] void fma_avx512() {
+  __m512 acc[kChains] = {};
+  __m512 a = _mm512_set1_ps(0.5F);
+  asm volatile("" : "+x"(a));
+  for (std::int64_t i = 0; i < kFmaRounds; ++i) {
+#pragma GCC unroll 16
+    for (__m512& chain : acc) chain = _mm512_fmadd_ps(a, a, chain);
+  }
+#pragma GCC unroll 16
+  for (const auto chain : acc) HONE_KEEP(chain);
+}
+
+[[gnu::target("avx2")]] void int8_avx2() {
+  __m256i acc[kChains] = {};
+  __m256i a = _mm256_set1_epi8(1);
+  asm volatile("" : "+x"(a));
+  for (std::int64_t i = 0; i < kFmaRounds; ++i) {
+#pragma GCC unroll 16
+    for (__m256i& chain : acc) {
+      __m256i product;  // written as assembly: the compilers would see that all products are equal
+      asm volatile("vpmaddubsw %1, %1, %0" : "=x"(product) : "x"(a));
+      chain = _mm256_add_epi16(chain, product);
+    }
+  }
+#pragma GCC unroll 16
+  for (const auto chain : acc) HONE_KEEP(chain);
+}
+
+[[gnu::target("avx512f,avx512vnni")]] void int8_avx512() {
+  __m512i acc[kChains] = {};
+  __m512i a = _mm512_set1_epi8(1);
+  asm volatile("" : "+x"(a));
+  for (std::int64_t i = 0; i < kFmaRounds; ++i) {
+#pragma GCC unroll 16
+    for (__m512i& chain : acc) chain = _mm512_dpbusd_epi32(chain, a, a);
+  }
+#pragma GCC unroll 16
+  for (const auto chain : acc) HONE_KEEP(chain);
+}
+
+// Seconds of the fastest of `trials` launches of `tiles` tiles.
+template <class Body>
+double fastest(ThreadPool& pool, int trials, std::int64_t tiles, const Body& body) {
+  double best = 1e30;
+  for (int trial = 0; trial < trials; ++trial) {
+    const auto start = Clock::now();
+    pool.run(
+        tiles,
+        [](void* context, std::int64_t begin, std::int64_t end, int) {
+          for (std::int64_t tile = begin; tile < end; ++tile) (*static_cast<const Body*>(context))(tile);
+        },
+        const_cast<void*>(static_cast<const void*>(&body)));
+    best = std::min(best, std::chrono::duration<double>(Clock::now() - start).count());
+  }
+  return best;
+}
+
+}  // namespace
+
+Result<Peaks> measure_peaks(ThreadPool& pool, Isa isa) {
+  const std::unique_ptr<void, void (*)(void*)> memory(std::aligned_alloc(4096, kReadBytes), std::free);
+  if (memory == nullptr) {
+    return Error{ErrorCode::DoesNotFit, Fault::User, "peaks",           "no memory for the read measurement",
+                 "1 GiB free",          {},          "free some memory"};
+  }
+  auto* data = static_cast<std::byte*>(memory.get());
+  std::memset(data, 1, kReadBytes);
+  Peaks peaks;
+  const auto read = isa == Isa::Portable ? read_portable : read_avx2;
+  peaks.read_bytes_per_s = static_cast<double>(kReadBytes) /
+                           fastest(pool, 5, kReadBytes / kPieceBytes,
+                                   [&](std::int64_t piece) { read(data + piece * kPieceBytes); });
+  if (isa == Isa::Portable) return peaks;
+  const bool wide = isa == Isa::Avx512;
+  const double rounds = static_cast<double>(kFmaRounds) * kChains * pool.threads();
+  const auto run_fma = wide ? fma_avx512 : fma_avx2;
+  const auto run_int8 = wide ? int8_avx512 : int8_avx2;
+  const double fma_s = fastest(pool, 5, pool.threads(), [&](std::int64_t) { run_fma(); });
+  const double int8_s = fastest(pool, 5, pool.threads(), [&](std::int64_t) { run_int8(); });
+  peaks.fma_flops_per_s = rounds * (wide ? 32 : 16) / fma_s;
+  peaks.int8_ops_per_s = rounds * (wide ? 128 : 64) / int8_s;
+  return peaks;
+}
+
+}  // namespace hone::bench
