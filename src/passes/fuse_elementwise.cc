@@ -15,18 +15,19 @@ bool is_register_type(DType dtype) {
 
 // True if the node gives the same bits as an instruction of a strip program: arithmetic on register types;
 // casts also from the other types, which a load widens exactly.
-bool may_run_inside(const Graph& graph, const Node& node) {
+bool may_run_inside(const Graph& graph, const UseMap& uses, const Node& node) {
   const OpRow* row = find_op(node.op);
   if (row == nullptr || row->op_class != OpClass::Elementwise || node.outputs.size() != 1) return false;
   if (!is_register_type(graph.type(node.outputs[0]).dtype)) return false;
-  return node.op == "cast" || std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId input) {
-           return is_register_type(graph.type(input).dtype);
-         });
+  return std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId input) {
+    if (is_register_type(graph.type(input).dtype)) return true;
+    return node.op == "cast" && producer_if(graph, uses, input, "constant") == nullptr;
+  });
 }
 
 // As the last node of a cluster a cast may also narrow: the store rounds.
-bool may_be_last(const Graph& graph, const Node& node) {
-  if (may_run_inside(graph, node)) return true;
+bool may_be_last(const Graph& graph, const UseMap& uses, const Node& node) {
+  if (may_run_inside(graph, uses, node)) return true;
   return node.op == "cast" && is_register_type(graph.type(node.inputs[0]).dtype);
 }
 
@@ -62,7 +63,7 @@ class Cluster {
     const auto v = static_cast<std::size_t>(value);
     const int index = uses_.producer[v];
     if (index < 0 || holds(index) || nodes_.size() >= kMaxClusterNodes || uses_.escapes[v]) return;
-    if (!may_run_inside(graph_, node(index)) || !(graph_.type(value).shape == shape_)) return;
+    if (!may_run_inside(graph_, uses_, node(index)) || !(graph_.type(value).shape == shape_)) return;
     const std::vector<int>& users = uses_.users[v];
     if (!std::all_of(users.begin(), users.end(), [&](int user) { return holds(user); })) return;
     nodes_.push_back(index);
@@ -93,7 +94,7 @@ class Cluster {
 
 // A node whose only reader would absorb it is no root.
 std::optional<Match> match(const Graph& graph, const UseMap& uses, int index) {
-  if (!may_be_last(graph, graph.nodes[static_cast<std::size_t>(index)])) return std::nullopt;
+  if (!may_be_last(graph, uses, graph.nodes[static_cast<std::size_t>(index)])) return std::nullopt;
   Cluster cluster(graph, uses, index);
   cluster.grow();
   if (cluster.size() < 2) return std::nullopt;

@@ -1,0 +1,94 @@
+#include "graph/verify.h"
+
+#include "graph_test.h"
+
+namespace hone::test {
+namespace {
+
+const std::string_view kGood = text(R"(
+graph "g" symbols(B, T, C) {
+  input %x "x": f32[B,T,4]
+  input %p "p": i32[B,T]
+  state %s "k": f32[B,C,4]
+  %0: f32[B,C,4] = state_append(%s, %x, %p) @"layers.0"
+  %1: f32[B,T,4] = fused_elementwise(%x) body "f" symbols(B, T, C) {
+    input %0 "0": f32[B,T,4]
+    %1: f32[B,T,4] = neg(%0)
+    output "0" %1
+  }
+  output "y" %1
+  output "z" %0
+  update "k" %0
+}
+)");
+
+void expect_refused(const Graph& graph, std::string_view message) {
+  const Status status = verify(graph, "a test");
+  ASSERT_FALSE(status.ok()) << message;
+  EXPECT_EQ(status.error().fault, Fault::Hone);
+  EXPECT_NE(status.error().message.find(message), std::string::npos) << status.error().message;
+  EXPECT_NE(status.error().where.find("after a test"), std::string::npos) << status.error().where;
+}
+
+void expect_refused(std::string_view from, std::string_view to, std::string_view message) {
+  expect_refused(parse(replaced(kGood, from, to)), message);
+}
+
+TEST(Verify, AcceptsAGoodGraph) {
+  EXPECT_TRUE(verify(parse(kGood), "a test").ok());
+}
+
+TEST(Verify, NamesOpModuleAndValue) {
+  const Status status = verify(parse(replaced(kGood, "%0: f32[B,C,4]", "%0: f32[B,C,5]")), "a test");
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.error().where, "graph 'g', op state_append of layers.0, value %0, after a test");
+  EXPECT_EQ(status.error().expected, "f32[B,C,4]");
+  EXPECT_EQ(status.error().actual, "f32[B,C,5]");
+}
+
+TEST(Verify, TypesAndOps) {
+  expect_refused("%1: f32[B,T,4] = neg", "%1: f64[B,T,4] = neg", "another type");
+  expect_refused("neg(%0)", "negg(%0)", "no op has this name");
+  expect_refused("neg(%0)", "add(%0)", "wrong number of inputs");
+  expect_refused("symbols(B, T, C) {\n  input %x", "symbols(B, T) {\n  input %x", "does not declare");
+  expect_refused("input %p \"p\": i32[B,T]", "input %p \"p\": i32[0,T]", "at least 1");
+  expect_refused("input %0 \"0\": f32[B,T,4]\n    %1: f32[B,T,4]",
+                 "input %0 \"0\": f32[B,T,5]\n    %1: f32[B,T,5]", "differs from the body's");
+}
+
+TEST(Verify, Names) {
+  expect_refused("input %p \"p\"", "input %p \"x\"", "two inputs have one name");
+  expect_refused("output \"z\"", "output \"y\"", "two outputs have one name");
+}
+
+TEST(Verify, States) {
+  expect_refused("  update \"k\" %0\n", "", "no update");
+  expect_refused("update \"k\" %0", "update \"k\" %1", "one append");
+  expect_refused("update \"k\" %0", "update \"p\" %0", "names no state");
+  expect_refused("update \"k\" %0", "update \"k\" %0\n  update \"k\" %0", "updated twice");
+  expect_refused("output \"z\" %0", "%9: f32[B,C,4] = neg(%s)\n  output \"z\" %9", "only by its one append");
+  expect_refused("%0: f32[B,C,4] = state_append(%s, %x, %p)", "%0: f32[B,C,4] = copy(%s)",
+                 "only by its one append");
+}
+
+TEST(Verify, BrokenIds) {
+  const auto broken = [](auto change) {
+    Graph graph = parse(kGood);
+    change(graph);
+    return graph;
+  };
+  expect_refused(broken([](Graph& g) { g.nodes[0].inputs[1] = 999; }), "names no value");
+  expect_refused(broken([](Graph& g) { g.nodes[0].inputs[1] = -1; }), "names no value");
+  expect_refused(broken([](Graph& g) { g.nodes[1].outputs[0] = 999; }), "names no value");
+  expect_refused(broken([](Graph& g) { g.nodes[1].outputs[0] = g.nodes[0].outputs[0]; }), "written twice");
+  expect_refused(broken([](Graph& g) { g.outputs[0].value = 999; }), "never written");
+  expect_refused(broken([](Graph& g) { g.state_updates[0].value = 999; }), "names no value");
+  expect_refused(broken([](Graph& g) { g.inputs[0].value = -1; }), "names no value");
+  expect_refused(broken([](Graph& g) { g.inputs[1].value = g.inputs[0].value; }), "are one value");
+  expect_refused(broken([](Graph& g) { std::swap(g.nodes[1].inputs[0], g.nodes[1].outputs[0]); }),
+                 "before it is written");
+  expect_refused(broken([](Graph& g) { g.nodes[1].body = nullptr; }), "carries a body");
+}
+
+}  // namespace
+}  // namespace hone::test

@@ -1,0 +1,143 @@
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "pass_test.h"
+#include "passes/precision.h"
+
+namespace hone::test {
+namespace {
+
+PassContext context_of(DType kv, bool int8) {
+  PassContext context;
+  context.precision.kv = kv;
+  context.precision.int8_activations = int8;
+  return context;
+}
+
+const std::string_view kMatmuls = text(R"(
+graph "g" symbols(T) {
+  input %x "x": f32[T,64]
+  weight %w0 "a": q4_0[8,64]
+  weight %w1 "b": q4_1[8,64]
+  weight %w2 "c": q8_0[8,64]
+  %0: f32[T,8] = matmul(%x, %w0) {transpose_b = 1} @"first"
+  %1: f32[T,8] = matmul(%x, %w1) {transpose_b = 1}
+  %2: f32[T,64] = neg(%x)
+  %3: f32[T,8] = matmul(%2, %w2) {transpose_b = 1}
+  output "0" %0
+  output "1" %1
+  output "3" %3
+}
+)");
+
+TEST(AssignPrecision, OneQuantiseForAllReadersOfOneValue) {
+  EXPECT_EQ(after("assign-precision", kMatmuls, context_of(DType::F32, true)), text(R"(
+graph "g" symbols(T) {
+  input %x "x": f32[T,64]
+  weight %w0 "a": q4_0[8,64]
+  weight %w1 "b": q4_1[8,64]
+  weight %w2 "c": q8_0[8,64]
+  %8: q8a[T,64] = quantize_q8a(%x) @"first"
+  %0: f32[T,8] = matmul(%8, %w0) {transpose_b = 1} @"first"
+  %1: f32[T,8] = matmul(%8, %w1) {transpose_b = 1}
+  %2: f32[T,64] = neg(%x)
+  %9: q8a[T,64] = quantize_q8a(%2)
+  %3: f32[T,8] = matmul(%9, %w2) {transpose_b = 1}
+  output "0" %0
+  output "1" %1
+  output "3" %3
+}
+)"));
+}
+
+TEST(AssignPrecision, NothingIfNothingIsAsked) {
+  EXPECT_EQ(after("assign-precision", kMatmuls), kMatmuls);
+}
+
+TEST(AssignPrecision, OtherWeightsKeepTheirActivations) {
+  for (const std::string_view type : {"f32", "f16", "q5_0", "q5_1"}) {
+    std::string in(kMatmuls);
+    for (const std::string_view old : {"q4_0", "q4_1", "q8_0"}) in = replaced(in, old, type);
+    EXPECT_EQ(after("assign-precision", in, context_of(DType::F32, true)), in) << type;
+  }
+}
+
+const std::string_view kStates = text(R"(
+graph "g" symbols(B, T, C) {
+  input %q "q": f32[B,2,T,64]
+  input %r "r": f32[B,T,2,64]
+  input %p "p": i32[B,T]
+  state %s "k": f32[B,C,2,64]
+  %0: f32[B,C,2,64] = state_append(%s, %r, %p) @"attn"
+  %1: f32[B,2,C,64] = permute(%0) {axes = ints[0, 2, 1, 3]}
+  %2: f32[B,2,T,C] = matmul(%q, %1) {transpose_b = 1}
+  %3: f32[B,2,C,64] = neg(%1)
+  output "scores" %2
+  output "n" %3
+  update "k" %0
+}
+)");
+
+TEST(AssignPrecision, StatesViewsAndReadersFollowTheCacheType) {
+  EXPECT_EQ(after("assign-precision", kStates, context_of(DType::F16, false)), text(R"(
+graph "g" symbols(B, T, C) {
+  input %q "q": f32[B,2,T,64]
+  input %r "r": f32[B,T,2,64]
+  input %p "p": i32[B,T]
+  state %s "k": f16[B,C,2,64]
+  %8: f16[B,T,2,64] = cast(%r) {to = "f16"} @"attn"
+  %0: f16[B,C,2,64] = state_append(%s, %8, %p) @"attn"
+  %1: f16[B,2,C,64] = permute(%0) {axes = ints[0, 2, 1, 3]}
+  %2: f32[B,2,T,C] = matmul(%q, %1) {transpose_b = 1}
+  %9: f32[B,2,C,64] = cast(%1) {to = "f32"}
+  %3: f32[B,2,C,64] = neg(%9)
+  output "scores" %2
+  output "n" %3
+  update "k" %0
+}
+)"));
+}
+
+TEST(AssignPrecision, AnOutputKeepsItsType) {
+  const std::string in = replaced(kStates, "output \"n\" %3", "output \"n\" %1");
+  const Graph graph = parse(after("assign-precision", in, context_of(DType::BF16, false)));
+  EXPECT_EQ(graph.type(graph.outputs[1].value).dtype, DType::F32);
+  EXPECT_EQ(graph.type(graph.inputs[3].value).dtype, DType::BF16);
+}
+
+TEST(AssignPrecision, AStateOfAnotherTypeIsLeftAlone) {
+  std::string in =
+      replaced(replaced(kStates, "state %s \"k\": f32", "state %s \"k\": bf16"), "%0: f32", "%0: bf16");
+  in = replaced(replaced(in, "%1: f32", "%1: bf16"), "%3: f32", "%3: bf16");
+  in = replaced(in, "%r \"r\": f32", "%r \"r\": bf16");
+  EXPECT_EQ(after("assign-precision", in, context_of(DType::F16, false)), in);
+}
+
+TEST(AssignPrecision, ACacheTypeWithoutKernelsIsRefused) {
+  Graph graph = parse(kStates);
+  const Status status = run_pass(graph, **find_pass("assign-precision"), {}, context_of(DType::Q8_0, false));
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.error().code, ErrorCode::Usage);
+  EXPECT_EQ(status.error().actual, "q8_0");
+}
+
+TEST(PrecisionPolicy, FollowsTheTable) {
+  for (const Isa isa : kIsaLevels) {
+    const PrecisionPolicy f32 = default_policy(Level::O3, DType::F32, isa);
+    EXPECT_FALSE(f32.int8_activations);
+    EXPECT_EQ(f32.kv, DType::F32);
+    for (const DType half : {DType::F16, DType::BF16}) {
+      EXPECT_FALSE(default_policy(Level::O3, half, isa).int8_activations);
+      EXPECT_EQ(default_policy(Level::O3, half, isa).kv, DType::F16);
+    }
+    for (const DType quantised : {DType::Q4_0, DType::Q4_1, DType::Q8_0}) {
+      EXPECT_TRUE(default_policy(Level::O3, quantised, isa).int8_activations);
+      EXPECT_EQ(default_policy(Level::O3, quantised, isa).kv, DType::F16);
+      EXPECT_FALSE(default_policy(Level::O2, quantised, isa).int8_activations);
+      EXPECT_EQ(default_policy(Level::O2, quantised, isa).kv, DType::F32);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace hone::test

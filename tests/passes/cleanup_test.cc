@@ -1,0 +1,298 @@
+// fold-constants, simplify, cse and dce.
+#include <cmath>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "pass_test.h"
+#include "passes/fold_constants.h"
+
+namespace hone::test {
+namespace {
+
+// Knows sqrt and add of f32 constants, elementwise without broadcasting.
+class SmallEvaluator : public Evaluator {
+ public:
+  Result<std::vector<ConstantTensor>> evaluate(const Node& node, std::span<const ConstantTensor> inputs,
+                                               std::span<const Type> outputs) const override {
+    ConstantTensor out{outputs[0], inputs[0].values};
+    for (std::size_t i = 0; i < out.values.size(); ++i) {
+      if (node.op == "sqrt") {
+        out.values[i] = std::sqrt(static_cast<float>(out.values[i]));
+      } else if (node.op == "add") {
+        out.values[i] = static_cast<float>(out.values[i]) + static_cast<float>(inputs[1].values[i]);
+      } else {
+        return internal_error(node.op, "no kernel");
+      }
+    }
+    return std::vector{out};
+  }
+};
+
+const SmallEvaluator kEvaluator;
+
+std::string folded(std::string_view in, const Evaluator* evaluator = &kEvaluator) {
+  PassContext context;
+  context.evaluator = evaluator;
+  return after("fold-constants", in, context);
+}
+
+const std::string_view kConstants = text(R"(
+graph "g" symbols(T) {
+  input %x "x": f32[T]
+  %0: f32[] = constant() {dtype = "f32", shape = dims[], values = reals[4.0]}
+  %1: f32[] = sqrt(%0)
+  %2: f32[] = add(%1, %0)
+  %3: f32[T] = mul(%x, %2)
+  output "y" %3
+}
+)");
+
+TEST(FoldConstants, ChainsOfConstantsAreComputed) {
+  EXPECT_EQ(folded(kConstants), text(R"(
+graph "g" symbols(T) {
+  input %x "x": f32[T]
+  %0: f32[] = constant() {dtype = "f32", shape = dims[], values = reals[4.0]}
+  %1: f32[] = constant() {dtype = "f32", shape = dims[], values = reals[2.0]}
+  %2: f32[] = constant() {dtype = "f32", shape = dims[], values = reals[6.0]}
+  %3: f32[T] = mul(%x, %2)
+  output "y" %3
+}
+)"));
+}
+
+TEST(FoldConstants, NothingWithoutAnEvaluator) {
+  EXPECT_EQ(folded(kConstants, nullptr), kConstants);
+}
+
+TEST(FoldConstants, OpsWithoutAKernelStay) {
+  const std::string in = replaced(replaced(kConstants, "sqrt", "exp"), "add(%1, %0)", "neg(%0)");
+  EXPECT_EQ(folded(in), in);
+}
+
+TEST(FoldConstants, BroadcastsIotaAndLargeResultsStay) {
+  std::string in(text(R"(
+graph "g" symbols(T) {
+  %0: f32[] = constant() {dtype = "f32", shape = dims[], values = reals[4.0]}
+  %1: f32[4] = broadcast(%0) {shape = dims[4]}
+  %2: i32[4] = iota() {axis = 0, shape = dims[4]}
+  output "a" %1
+  output "b" %2
+}
+)"));
+  EXPECT_EQ(folded(in), in);
+  std::string values = "1.0";
+  for (std::int64_t i = 1; i < kMaxFoldedElements; ++i) values += ", 1.0";
+  const auto root_of = [](std::string_view numbers, std::int64_t count) {
+    return fmt::format(
+        "graph \"g\" symbols() {{\n  %0: f32[{0}] = constant() {{dtype = \"f32\", shape = dims[{0}], "
+        "values = reals[{1}]}}\n  %1: f32[{0}] = sqrt(%0)\n  output \"y\" %1\n}}\n",
+        count, numbers);
+  };
+  EXPECT_EQ(count_op(parse(folded(root_of(values, kMaxFoldedElements))), "sqrt"), 0);
+  values += ", 1.0";
+  EXPECT_EQ(count_op(parse(folded(root_of(values, kMaxFoldedElements + 1))), "sqrt"), 1);
+}
+
+// The op applied to x, with a constant c, as the only thing between input and output.
+std::string around(std::string_view line, std::string_view number = "1.0", std::string_view dtype = "f32") {
+  return fmt::format(
+      "graph \"g\" symbols(T) {{\n  input %x \"x\": {2}[T,4]\n"
+      "  %c: {2}[] = constant() {{dtype = \"{2}\", shape = dims[], values = reals[{1}]}}\n"
+      "  %x0: {2}[T,4] = abs(%x)\n  {0}\n  %z: {2}[T,4] = abs(%y)\n  output \"z\" %z\n}}\n",
+      line, number, dtype);
+}
+
+void expect_gone(const std::string& in) {
+  EXPECT_EQ(after("simplify", in), text(R"(
+graph "g" symbols(T) {
+  input %x "x": f32[T,4]
+  %x0: f32[T,4] = abs(%x)
+  %z: f32[T,4] = abs(%x0)
+  output "z" %z
+}
+)")) << in;
+}
+
+TEST(Simplify, NeutralElements) {
+  expect_gone(around("%y: f32[T,4] = mul(%x0, %c)"));
+  expect_gone(around("%y: f32[T,4] = mul(%c, %x0)"));
+  expect_gone(around("%y: f32[T,4] = div(%x0, %c)"));
+  expect_gone(around("%y: f32[T,4] = add(%x0, %c)", "-0.0"));
+  expect_gone(around("%y: f32[T,4] = sub(%x0, %c)", "0.0"));
+}
+
+TEST(Simplify, NotWhereABitWouldChange) {
+  // -0.0 + 0.0 and -0.0 - -0.0 are 0.0.
+  for (const std::string& in :
+       {around("%y: f32[T,4] = add(%x0, %c)", "0.0"), around("%y: f32[T,4] = sub(%x0, %c)", "-0.0"),
+        around("%y: f32[T,4] = div(%c, %x0)"), around("%y: f32[T,4] = mul(%x0, %c)", "2.0")}) {
+    EXPECT_EQ(after("simplify", in), print_graph(parse(in)));
+  }
+  const std::string integers = after("simplify", around("%y: i32[T,4] = add(%x0, %c)", "0.0", "i32"));
+  EXPECT_EQ(count_op(parse(integers), "add"), 0);
+}
+
+TEST(Simplify, NotIfTheOperandBroadcasts) {
+  const std::string_view in = text(R"(
+graph "g" symbols(T) {
+  input %x "x": f32[4]
+  %c: f32[2,1] = constant() {dtype = "f32", shape = dims[2, 1], values = reals[1.0, 1.0]}
+  %d: f32[1,1] = constant() {dtype = "f32", shape = dims[1, 1], values = reals[1.0]}
+  %y: f32[2,4] = mul(%x, %c)
+  %z: f32[1,4] = mul(%x, %d)
+  output "y" %y
+  output "z" %z
+}
+)");
+  EXPECT_EQ(after("simplify", in), in);
+}
+
+TEST(Simplify, ConversionsToTheSameType) {
+  expect_gone(around("%y: f32[T,4] = cast(%x0) {to = \"f32\"}"));
+  expect_gone(around("%y: f32[T,4] = reshape(%x0) {shape = dims[T, 4]}"));
+  expect_gone(around("%y: f32[T,4] = broadcast(%x0) {shape = dims[T, 4]}"));
+  expect_gone(around("%y: f32[T,4] = permute(%x0) {axes = ints[0, 1]}"));
+  expect_gone(around("%n: f32[T,4] = neg(%x0)\n  %y: f32[T,4] = neg(%n)"));
+  expect_gone(around(
+      "%n: f32[4,T] = permute(%x0) {axes = ints[1, 0]}\n  %y: f32[T,4] = permute(%n) {axes = ints[1, 0]}"));
+  expect_gone(around(
+      "%n: f32[4*T] = reshape(%x0) {shape = dims[4*T]}\n  %y: f32[T,4] = reshape(%n) {shape = dims[T, 4]}"));
+}
+
+TEST(Simplify, ChainsOfViewsBecomeOne) {
+  EXPECT_EQ(after("simplify", text(R"(
+graph "g" symbols(T) {
+  input %x "x": f32[T,2,3]
+  %a: f32[3,T,2] = permute(%x) {axes = ints[2, 0, 1]}
+  %b: f32[2,3,T] = permute(%a) {axes = ints[2, 0, 1]}
+  %c: f32[6*T] = reshape(%b) {shape = dims[6*T]}
+  %d: f32[6,T] = reshape(%c) {shape = dims[6, T]}
+  output "d" %d
+}
+)")),
+            text(R"(
+graph "g" symbols(T) {
+  input %x "x": f32[T,2,3]
+  %b: f32[2,3,T] = permute(%x) {axes = ints[1, 2, 0]}
+  %d: f32[6,T] = reshape(%b) {shape = dims[6, T]}
+  output "d" %d
+}
+)"));
+}
+
+TEST(Simplify, AnOutputIsNeverAnInput) {
+  const std::string_view in = text(R"(
+graph "g" symbols(T) {
+  input %x "x": f32[T]
+  %y: f32[T] = reshape(%x) {shape = dims[T]}
+  output "y" %y
+}
+)");
+  EXPECT_EQ(after("simplify", in), in);
+}
+
+TEST(Cse, EqualNodesBecomeOneWhateverTheirModule) {
+  EXPECT_EQ(after("cse", text(R"(
+graph "g" symbols(T) {
+  input %x "x": f32[T]
+  %a: f32[T] = exp(%x) @"layers.0"
+  %b: f32[T] = exp(%x) @"layers.1"
+  %c: f32[T] = neg(%a)
+  %d: f32[T] = neg(%b)
+  %e: f32[T] = add(%c, %d)
+  output "e" %e
+}
+)")),
+            text(R"(
+graph "g" symbols(T) {
+  input %x "x": f32[T]
+  %a: f32[T] = exp(%x) @"layers.0"
+  %c: f32[T] = neg(%a)
+  %e: f32[T] = add(%c, %c)
+  output "e" %e
+}
+)"));
+}
+
+TEST(Cse, NotWithOtherAttributesOrAnotherZero) {
+  const std::string_view in = text(R"(
+graph "g" symbols(T) {
+  input %x "x": f32[T,T]
+  %a: f32[T,1] = reduce_sum(%x) {axis = 1, keep_dims = 1}
+  %b: f32[1,T] = reduce_sum(%x) {axis = 0, keep_dims = 1}
+  %c: f32[] = constant() {dtype = "f32", shape = dims[], values = reals[0.0]}
+  %d: f32[] = constant() {dtype = "f32", shape = dims[], values = reals[-0.0]}
+  output "a" %a
+  output "b" %b
+  output "c" %c
+  output "d" %d
+}
+)");
+  EXPECT_EQ(after("cse", in), in);
+}
+
+TEST(Cse, BodiesAreCompared) {
+  const std::string in(text(R"(
+graph "g" symbols(T) {
+  input %x "x": f32[T]
+  %a: f32[T] = fused_elementwise(%x) body "f" symbols(T) {
+    input %0 "0": f32[T]
+    %1: f32[T] = exp(%0)
+    output "0" %1
+  }
+  %b: f32[T] = fused_elementwise(%x) body "f" symbols(T) {
+    input %0 "0": f32[T]
+    %1: f32[T] = log(%0)
+    output "0" %1
+  }
+  output "a" %a
+  output "b" %b
+}
+)"));
+  EXPECT_EQ(after("cse", in), in);
+  EXPECT_EQ(parse(after("cse", replaced(in, "log", "exp"))).nodes.size(), 1U);
+}
+
+TEST(Cse, NeverStateAppend) {
+  const std::string_view in = text(R"(
+graph "g" symbols(B, T, C) {
+  input %r "r": f32[B,T,4]
+  input %p "p": i32[B,T]
+  state %s "k": f32[B,C,4]
+  state %t "v": f32[B,C,4]
+  %a: f32[B,C,4] = state_append(%s, %r, %p)
+  %b: f32[B,C,4] = state_append(%t, %r, %p)
+  update "k" %a
+  update "v" %b
+}
+)");
+  EXPECT_EQ(after("cse", in), in);
+}
+
+TEST(Dce, ChainsWithoutReaderGoAndStateStays) {
+  EXPECT_EQ(after("dce", text(R"(
+graph "g" symbols(B, T, C) {
+  input %r "r": f32[B,T,4]
+  input %p "p": i32[B,T]
+  input %unused "unused": f32[T]
+  state %s "k": f32[B,C,4]
+  %a: f32[B,C,4] = state_append(%s, %r, %p)
+  %b: f32[B,C,4] = exp(%a)
+  %c: f32[B,C,4] = neg(%b)
+  update "k" %a
+}
+)")),
+            text(R"(
+graph "g" symbols(B, T, C) {
+  input %r "r": f32[B,T,4]
+  input %p "p": i32[B,T]
+  input %unused "unused": f32[T]
+  state %s "k": f32[B,C,4]
+  %a: f32[B,C,4] = state_append(%s, %r, %p)
+  update "k" %a
+}
+)"));
+}
+
+}  // namespace
+}  // namespace hone::test
