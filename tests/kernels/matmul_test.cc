@@ -224,10 +224,10 @@ std::vector<std::byte> ones(DType dtype, std::int64_t count) {
 }
 
 // x = 2^24, 1, -2^24, 1, ... (K = 64), all weights 1. The true sum is 32.
-// f32: one chain in the order of k. 2^24 + 1 = 2^24 (a tie, to even), then 0, then 1; and so on from 1, for 1
-// + 2^24 is 2^24 as well: the answer is 1. int8: the scale is 2^24 / 127, so the quants are 127, 0, -127, 0
-// and the dot is 0. q4_1 adds 1 * x_sum, where the block's sum is exact under the order of quantize_q8a (2^24
-// + 2^24, 1 + 1, ... never meet before they cancel): 16 a block, 32 in all.
+// - f32: one chain in the order of k. 2^24 + 1 = 2^24 (a tie, to even), then 0, then 1; and so on from 1, for
+//   1 + 2^24 is 2^24 as well: the answer is 1.
+// - int8: the scale is 2^24 / 127, so the quants are 127, 0, -127, 0 and the dot is 0: the answer is 0. q4_1
+//   (0 * nibble + 1) adds the blocks' x_sum, in order.
 TEST_P(Matmul, OrderOfAdditionsIsTheStatedOne) {
   constexpr std::int64_t kK = 64;
   constexpr std::int64_t kN = 19;
@@ -249,7 +249,8 @@ TEST_P(Matmul, OrderOfAdditionsIsTheStatedOne) {
         Launch quantise{"quantize_q8a", {}, {x.view()}, {quantised.view()}};
         run_fast(quantise, GetParam(), threads);
         run_fast(matmul_launch(quantised.view(), w.view(), out.view()), GetParam(), threads);
-        const double expected = dtype == DType::Q4_1 ? 32.0 : 0.0;
+        const float sums = quantised.block(at, 0).sum + quantised.block(at, 1).sum;
+        const double expected = dtype == DType::Q4_1 ? static_cast<double>(sums) : 0.0;
         for (std::int64_t n = 0; n < kN; ++n) ASSERT_EQ(out.get(at * kN + n), expected) << dtype_name(dtype);
       }
     }

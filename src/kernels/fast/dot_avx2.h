@@ -23,7 +23,7 @@ HONE_INLINE __m256i broadcast_group(const std::int8_t* x) {
 template <int kRows>
 HONE_INLINE void end_step(__m256i* sums) {
 #pragma GCC unroll 16
-  for (int r = 0; r < kRows; ++r) asm volatile("" : "+x"(sums[r]));
+  for (std::int64_t r = 0; r < kRows; ++r) asm volatile("" : "+x"(sums[r]));
   asm volatile("" : : : "memory");
 }
 
@@ -34,12 +34,12 @@ HONE_INLINE void dot_half_8(const std::uint8_t* quants, const BlockQ8A* x, std::
                             __m256i* out) {
   const __m256i ones = _mm256_set1_epi16(1);
 #pragma GCC unroll 8
-  for (int g = 0; g < 8; ++g) {
+  for (std::int64_t g = 0; g < 8; ++g) {
     const __m256i stored = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(quants + g * 64));
     const __m256i w = _mm256_xor_si256(stored, _mm256_set1_epi8(-128));
     const __m256i magnitude = _mm256_abs_epi8(w);
 #pragma GCC unroll 16
-    for (int r = 0; r < kRows; ++r) {
+    for (std::int64_t r = 0; r < kRows; ++r) {
       const __m256i signed_x = _mm256_sign_epi8(broadcast_group(x[r * stride].quants + g * 4), w);
       const __m256i four = _mm256_madd_epi16(_mm256_maddubs_epi16(magnitude, signed_x), ones);
       out[r] = g == 0 ? four : _mm256_add_epi32(out[r], four);
@@ -54,12 +54,12 @@ HONE_INLINE void dot_half_4(const std::uint8_t* quants, const BlockQ8A* x, std::
                             __m256i* out) {
   const __m256i nibble = _mm256_set1_epi8(0x0f);
 #pragma GCC unroll 4
-  for (int g = 0; g < 4; ++g) {
+  for (std::int64_t g = 0; g < 4; ++g) {
     const __m256i both = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(quants + g * 64));
     const __m256i low = _mm256_and_si256(both, nibble);
     const __m256i high = _mm256_and_si256(_mm256_srli_epi16(both, 4), nibble);
 #pragma GCC unroll 16
-    for (int r = 0; r < kRows; ++r) {
+    for (std::int64_t r = 0; r < kRows; ++r) {
       const std::int8_t* row = x[r * stride].quants;
       const __m256i first = _mm256_maddubs_epi16(low, broadcast_group(row + g * 4));
       const __m256i second = _mm256_maddubs_epi16(high, broadcast_group(row + (g + 4) * 4));
@@ -69,7 +69,7 @@ HONE_INLINE void dot_half_4(const std::uint8_t* quants, const BlockQ8A* x, std::
     end_step<kRows>(out);
   }
 #pragma GCC unroll 16
-  for (int r = 0; r < kRows; ++r) {
+  for (std::int64_t r = 0; r < kRows; ++r) {
     out[r] = _mm256_madd_epi16(out[r], _mm256_set1_epi16(1));
     if constexpr (kCentred) out[r] = _mm256_sub_epi32(out[r], _mm256_set1_epi32(8 * x[r * stride].quant_sum));
   }
@@ -83,7 +83,7 @@ HONE_INLINE void dot_block_8(const std::uint8_t* quants, const BlockQ8A* x, std:
   dot_half_8<kRows>(quants, x, stride, low);
   dot_half_8<kRows>(quants + 32, x, stride, high);
 #pragma GCC unroll 16
-  for (int r = 0; r < kRows; ++r) out[r] = {low[r], high[r]};
+  for (std::int64_t r = 0; r < kRows; ++r) out[r] = {low[r], high[r]};
 }
 
 template <int kRows, bool kCentred>
@@ -94,7 +94,7 @@ HONE_INLINE void dot_block_4(const std::uint8_t* quants, const BlockQ8A* x, std:
   dot_half_4<kRows, kCentred>(quants, x, stride, low);
   dot_half_4<kRows, kCentred>(quants + 32, x, stride, high);
 #pragma GCC unroll 16
-  for (int r = 0; r < kRows; ++r) out[r] = {low[r], high[r]};
+  for (std::int64_t r = 0; r < kRows; ++r) out[r] = {low[r], high[r]};
 }
 
 }  // namespace hone::kernels::HONE_ISA_NAMESPACE

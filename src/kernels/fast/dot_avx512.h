@@ -21,12 +21,12 @@ template <int kRows>
 HONE_INLINE void dot_block_8(const std::uint8_t* quants, const BlockQ8A* x, std::int64_t stride,
                              Vec16i* out) {
 #pragma GCC unroll 16
-  for (int r = 0; r < kRows; ++r) out[r] = broadcast_i(-128 * x[r * stride].quant_sum);
+  for (std::int64_t r = 0; r < kRows; ++r) out[r] = broadcast_i(-128 * x[r * stride].quant_sum);
 #pragma GCC unroll 8
-  for (int g = 0; g < 8; ++g) {
+  for (std::int64_t g = 0; g < 8; ++g) {
     const __m512i w = _mm512_loadu_si512(quants + g * 64);
 #pragma GCC unroll 16
-    for (int r = 0; r < kRows; ++r) {
+    for (std::int64_t r = 0; r < kRows; ++r) {
       out[r].v = _mm512_dpbusd_epi32(out[r].v, w, broadcast_group(x[r * stride].quants + g * 4));
     }
   }
@@ -37,14 +37,14 @@ HONE_INLINE void dot_block_4(const std::uint8_t* quants, const BlockQ8A* x, std:
                              Vec16i* out) {
   const __m512i nibble = _mm512_set1_epi8(0x0f);
 #pragma GCC unroll 16
-  for (int r = 0; r < kRows; ++r) out[r] = broadcast_i(kCentred ? -8 * x[r * stride].quant_sum : 0);
+  for (std::int64_t r = 0; r < kRows; ++r) out[r] = broadcast_i(kCentred ? -8 * x[r * stride].quant_sum : 0);
 #pragma GCC unroll 4
-  for (int g = 0; g < 4; ++g) {
+  for (std::int64_t g = 0; g < 4; ++g) {
     const __m512i both = _mm512_loadu_si512(quants + g * 64);
     const __m512i low = _mm512_and_si512(both, nibble);
     const __m512i high = _mm512_and_si512(_mm512_srli_epi16(both, 4), nibble);
 #pragma GCC unroll 16
-    for (int r = 0; r < kRows; ++r) {
+    for (std::int64_t r = 0; r < kRows; ++r) {
       const std::int8_t* row = x[r * stride].quants;
       out[r].v = _mm512_dpbusd_epi32(out[r].v, low, broadcast_group(row + g * 4));
       out[r].v = _mm512_dpbusd_epi32(out[r].v, high, broadcast_group(row + (g + 4) * 4));

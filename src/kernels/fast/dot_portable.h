@@ -22,10 +22,10 @@ HONE_INLINE Vec16i add_group_dot(Vec16i four, const std::int8_t* x, Vec16i sum) 
 template <int kRows>
 HONE_INLINE void dot_block_8(const std::uint8_t* quants, const BlockQ8A* x, std::int64_t stride,
                              Vec16i* out) {
-  for (int r = 0; r < kRows; ++r) {
+  for (std::int64_t r = 0; r < kRows; ++r) {
     const BlockQ8A& block = x[r * stride];
     out[r] = broadcast_i(-128 * block.quant_sum);
-    for (int g = 0; g < 8; ++g) {
+    for (std::int64_t g = 0; g < 8; ++g) {
       out[r] = add_group_dot(load_i(reinterpret_cast<const std::int32_t*>(quants + g * 64)),
                              block.quants + g * 4, out[r]);
     }
@@ -35,10 +35,10 @@ HONE_INLINE void dot_block_8(const std::uint8_t* quants, const BlockQ8A* x, std:
 template <int kRows, bool kCentred>
 HONE_INLINE void dot_block_4(const std::uint8_t* quants, const BlockQ8A* x, std::int64_t stride,
                              Vec16i* out) {
-  for (int r = 0; r < kRows; ++r) {
+  for (std::int64_t r = 0; r < kRows; ++r) {
     const BlockQ8A& block = x[r * stride];
     out[r] = broadcast_i(kCentred ? -8 * block.quant_sum : 0);
-    for (int g = 0; g < 4; ++g) {
+    for (std::int64_t g = 0; g < 4; ++g) {
       const Vec16i both = load_i(reinterpret_cast<const std::int32_t*>(quants + g * 64));
       const Vec16i low = and_i(both, broadcast_i(0x0f0f0f0f));
       const Vec16i high = and_i(shift_right_logical<4>(both), broadcast_i(0x0f0f0f0f));

@@ -21,7 +21,8 @@ void run(const Call& call, std::int64_t tile) {
   matmul_tile_float_of(w.dtype, x, s.x_stride, panel, s.k, t.rows, decoded, sums);
   auto* out =
       static_cast<float*>(call.outputs[0].data) + t.first_row * s.out_stride + t.panel * kPanelColumns;
-  for (int r = 0; r < t.rows; ++r) store_tile_row(out + r * s.out_stride, load(sums + r * 16), t.columns);
+  for (std::int64_t r = 0; r < t.rows; ++r)
+    store_tile_row(out + r * s.out_stride, load(sums + r * 16), t.columns);
 }
 
 constexpr Kernel kKernels[] = {{HONE_KERNEL_NAME("matmul.f32.panel16"), "matmul", kThisIsa, false,

@@ -31,20 +31,20 @@ static void add_segment(const float* x, std::int64_t x_stride, const void* weigh
                         float* sums) {
   Vec16 acc[kRows];
 #pragma GCC unroll 16
-  for (int r = 0; r < kRows; ++r) acc[r] = zero16();
+  for (std::int64_t r = 0; r < kRows; ++r) acc[r] = zero16();
   for (std::int64_t k = 0; k < count; ++k) {
     const Vec16 w = load_weights<kWeight>(weights, k);
 #pragma GCC unroll 16
-    for (int r = 0; r < kRows; ++r) acc[r] = fma(broadcast(x[r * x_stride + k]), w, acc[r]);
+    for (std::int64_t r = 0; r < kRows; ++r) acc[r] = fma(broadcast(x[r * x_stride + k]), w, acc[r]);
   }
 #pragma GCC unroll 16
-  for (int r = 0; r < kRows; ++r) store(sums + r * 16, add(load(sums + r * 16), acc[r]));
+  for (std::int64_t r = 0; r < kRows; ++r) store(sums + r * 16, add(load(sums + r * 16), acc[r]));
 }
 
 template <DType kWeight>
 static void add_segment_rows(const float* x, std::int64_t x_stride, const void* weights, std::int64_t count,
                              int rows, float* sums) {
-  int r = 0;
+  std::int64_t r = 0;
   for (; r + kFloatRows <= rows; r += kFloatRows) {
     add_segment<kWeight, kFloatRows>(x + r * x_stride, x_stride, weights, count, sums + r * 16);
   }
@@ -74,7 +74,7 @@ static void decode_segment(const std::byte* panel, const PanelShape& shape, std:
       Vec16i four = load_i(
           reinterpret_cast<const std::int32_t*>(quants + (kWeight == DType::Q8_0 ? group : group % 4) * 64));
       if (kWeight != DType::Q8_0 && group >= 4) four = shift_right_logical<4>(four);
-      for (int j = 0; j < 4; ++j) {
+      for (std::int64_t j = 0; j < 4; ++j) {
         const Vec16i quant = and_i(four, broadcast_i(kWeight == DType::Q8_0 ? 0xff : 0xf));
         four = shift_right_logical<8>(four);
         Vec16 value;
@@ -97,7 +97,7 @@ static void matmul_tile_float(const float* x, std::int64_t x_stride, const std::
   // Decoding once pays when more than one group of rows reads the result; f32 needs none.
   const bool direct = kPlain && (kWeight == DType::F32 || rows <= kFloatRows);
   const PanelShape shape = panel_shape(kWeight, k_count);
-  for (int r = 0; r < rows; ++r) store(sums + r * 16, zero16());
+  for (std::int64_t r = 0; r < rows; ++r) store(sums + r * 16, zero16());
   for (std::int64_t k = 0; k < k_count; k += kSegment) {
     const std::int64_t count = k_count - k < kSegment ? k_count - k : kSegment;
     if constexpr (kPlain) {

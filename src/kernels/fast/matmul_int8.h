@@ -22,7 +22,7 @@ static void matmul_rows_int8(const BlockQ8A* x, std::int64_t x_stride, const std
   const auto* quants = reinterpret_cast<const std::uint8_t*>(panel + shape.quants);
   Vec16 acc[kRows];
 #pragma GCC unroll 16
-  for (int r = 0; r < kRows; ++r) acc[r] = zero16();
+  for (std::int64_t r = 0; r < kRows; ++r) acc[r] = zero16();
   for (std::int64_t b = 0; b < blocks; ++b) {
     Vec16i dots[kRows];
     if constexpr (kWeight == DType::Q8_0) {
@@ -32,7 +32,7 @@ static void matmul_rows_int8(const BlockQ8A* x, std::int64_t x_stride, const std
     }
     const Vec16 scale = load_f16(scales + b * 16);
 #pragma GCC unroll 16
-    for (int r = 0; r < kRows; ++r) {
+    for (std::int64_t r = 0; r < kRows; ++r) {
       const BlockQ8A& block = x[r * x_stride + b];
       acc[r] = fma(to_f32(dots[r]), mul(scale, broadcast(block.scale)), acc[r]);
       if constexpr (kWeight == DType::Q4_1) {
@@ -41,7 +41,7 @@ static void matmul_rows_int8(const BlockQ8A* x, std::int64_t x_stride, const std
     }
   }
 #pragma GCC unroll 16
-  for (int r = 0; r < kRows; ++r) store(sums + r * 16, acc[r]);
+  for (std::int64_t r = 0; r < kRows; ++r) store(sums + r * 16, acc[r]);
 }
 
 // The sums of `rows` <= kTileRows rows of x (x_stride blocks apart) with one panel: sums [rows,16].
@@ -50,7 +50,7 @@ static void matmul_tile_int8(const BlockQ8A* x, std::int64_t x_stride, const std
                              std::int64_t k_count, int rows, float* sums) {
   const PanelShape shape = panel_shape(kWeight, k_count);
   const std::int64_t blocks = k_count / 32;
-  int r = 0;
+  std::int64_t r = 0;
   for (; r + kDotRows <= rows; r += kDotRows) {
     matmul_rows_int8<kWeight, kDotRows>(x + r * x_stride, x_stride, panel, shape, blocks, sums + r * 16);
   }

@@ -30,10 +30,10 @@ void run(const Call& call, std::int64_t tile) {
     }
   }
   const auto* gate = reinterpret_cast<const float*>(call.scratch + kSegmentBytes);
-  const auto* up = gate + kTileRows * 16;
+  const auto* up = gate + kTileSumsBytes / 4;
   auto* out =
       static_cast<float*>(call.outputs[0].data) + t.first_row * s.out_stride + t.panel * kPanelColumns;
-  for (int r = 0; r < t.rows; ++r) {
+  for (std::int64_t r = 0; r < t.rows; ++r) {
     const Vec16 value = mul(silu(load(gate + r * 16)), load(up + r * 16));
     store_tile_row(out + r * s.out_stride, value, t.columns);
   }

@@ -10,6 +10,7 @@ namespace hone::kernels::HONE_ISA_NAMESPACE {
 using Float4 = float __attribute__((vector_size(16)));
 using Int4 = std::int32_t __attribute__((vector_size(16)));
 using UInt4 = std::uint32_t __attribute__((vector_size(16)));
+using Byte4 = std::int8_t __attribute__((vector_size(4)));
 using Float2 = float __attribute__((vector_size(8)));
 using Double2 = double __attribute__((vector_size(16)));
 using Long2 = std::int64_t __attribute__((vector_size(16)));
@@ -283,9 +284,13 @@ HONE_INLINE void store_u16(std::uint16_t* p, Vec16i a) {
   store_u16_partial(p, a, 16);
 }
 HONE_INLINE Vec16i load_i8(const std::int8_t* p) {
-  alignas(16) std::int32_t lanes[16];
-  for (int i = 0; i < 16; ++i) lanes[i] = p[i];
-  return load_i(lanes);
+  Vec16i r;
+  for (std::int64_t i = 0; i < 4; ++i) {
+    Byte4 bytes;
+    __builtin_memcpy(&bytes, p + i * 4, 4);
+    r.part[i] = __builtin_convertvector(bytes, Int4);
+  }
+  return r;
 }
 HONE_INLINE void store_i8(std::int8_t* p, Vec16i a) {
   alignas(16) std::int32_t lanes[16];
