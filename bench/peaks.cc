@@ -22,7 +22,7 @@ constexpr int kChains = 12;
 void read_portable(const std::byte* data) {
   __m128i sum[4] = {};
   for (std::int64_t i = 0; i < kPieceBytes; i += 64) {
-    for (int j = 0; j < 4; ++j) {
+    for (std::int64_t j = 0; j < 4; ++j) {
       sum[j] = _mm_xor_si128(sum[j], _mm_loadu_si128(reinterpret_cast<const __m128i*>(data + i + j * 16)));
     }
   }
@@ -32,7 +32,7 @@ void read_portable(const std::byte* data) {
 [[gnu::target("avx2")]] void read_avx2(const std::byte* data) {
   __m256i sum[4] = {};
   for (std::int64_t i = 0; i < kPieceBytes; i += 128) {
-    for (int j = 0; j < 4; ++j) {
+    for (std::int64_t j = 0; j < 4; ++j) {
       sum[j] =
           _mm256_xor_si256(sum[j], _mm256_loadu_si256(reinterpret_cast<const __m256i*>(data + i + j * 32)));
     }
