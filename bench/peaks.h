@@ -13,7 +13,7 @@ struct Peaks {
   double read_bytes_per_s = 0;  // sequential reads of a working set of kReadBytes by all threads
   double fma_flops_per_s = 0;   // independent f32 multiply-adds in registers, two operations each
   double int8_ops_per_s = 0;    // u8 x i8 multiply-adds in registers, two operations each; on AVX2 VPMADDUBSW
-                              // and VPADDW, on AVX-512 VPDPBUSD
+                                // and VPADDW, on AVX-512 VPDPBUSD
 };
 
 inline constexpr std::int64_t kReadBytes = std::int64_t{1} << 30;
