@@ -47,8 +47,13 @@ Result<std::string> read_text(const std::string& path) {
 // A graph that breaks the rules of the IR is the text's fault here, not that of a pass.
 Result<Graph> read_graph(const std::string& path) {
   const std::string text = HONE_TRY(read_text(path));
-  Graph graph = HONE_TRY(parse_graph(text));
-  Status checked = verify(graph, "reading");
+  Result<Graph> graph = parse_graph(text);
+  if (!graph.ok()) {
+    Error error = std::move(graph).error();
+    error.where = fmt::format("{}: {}", path, error.where);
+    return error;
+  }
+  Status checked = verify(*graph, "reading");
   if (checked.ok()) return graph;
   Error error = std::move(checked).error();
   error.code = ErrorCode::BadInput;
@@ -87,6 +92,7 @@ Status run(const Arguments& arguments) {
   options.stop_after = arguments.stop_after;
   const PassContext context = HONE_TRY(make_context(arguments));
   std::vector<const PassRow*> rows;
+  rows.reserve(arguments.passes.size());
   for (const std::string& name : arguments.passes) rows.push_back(HONE_TRY(find_pass(name)));
   if (!options.stop_after.empty()) HONE_TRY(find_pass(options.stop_after));
   if (!arguments.level.empty()) options.level = HONE_TRY(level_from_name(arguments.level));

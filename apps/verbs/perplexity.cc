@@ -29,7 +29,8 @@ Status run(const PerplexityFlags& flags) {
       return Error{ErrorCode::BadModel, Fault::File, flags.model, "the file carries no tokenizer", "tokenizer.ggml.* keys",
                    "none", "give the text as token ids: --ids 1,2,3"};
     }
-    ids = HONE_TRY(session->tokenizer()->encode(HONE_TRY(read_text_file(flags.file))));
+    const std::string text = HONE_TRY(read_text_file(flags.file));
+    ids = HONE_TRY(session->tokenizer()->encode(text));
   }
   if (flags.limit > 0 && static_cast<std::int64_t>(ids.size()) > flags.limit) ids.resize(static_cast<std::size_t>(flags.limit));
   Progress progress("perplexity");

@@ -66,7 +66,8 @@ Result<std::vector<std::int32_t>> prompt_ids(const RunFlags& flags, const Tokeni
   Json messages = first_messages(flags);
   messages.push_back({{"role", "user"}, {"content", text}});
   // The template writes the begin token itself.
-  return tokenizer->encode(HONE_TRY(apply_template(flags, *tokenizer, messages)), {.parse_special = true, .add_special = false});
+  const std::string rendered = HONE_TRY(apply_template(flags, *tokenizer, messages));
+  return tokenizer->encode(rendered, {.parse_special = true, .add_special = false});
 }
 
 // One request: the error of an interrupt included.

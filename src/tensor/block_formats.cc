@@ -304,12 +304,10 @@ std::uint16_t f32_to_bf16(float value) {
 BlockQ8A encode_q8a_block(const float* values) {
   BlockQ8A block{};
   float largest = 0;
-  double sum = 0;
   bool finite = true;
   for (int j = 0; j < kBlock; ++j) {
     if (std::fabs(values[j]) > largest) largest = std::fabs(values[j]);
     finite = finite && std::isfinite(values[j]);
-    sum += static_cast<double>(values[j]);
   }
   if (!finite) {
     block.scale = std::bit_cast<float>(0x7fc00000u);
@@ -317,7 +315,6 @@ BlockQ8A encode_q8a_block(const float* values) {
     return block;
   }
   block.scale = largest / 127.0f;
-  block.sum = static_cast<float>(sum);
   if (block.scale == 0) return block;
   for (int j = 0; j < kBlock; ++j) {
     const float rounded = std::nearbyint(values[j] / block.scale);
@@ -325,6 +322,7 @@ BlockQ8A encode_q8a_block(const float* values) {
     block.quants[j] = static_cast<std::int8_t>(clamped);
     block.quant_sum += block.quants[j];
   }
+  block.sum = block.scale * static_cast<float>(block.quant_sum);
   return block;
 }
 

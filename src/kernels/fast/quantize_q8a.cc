@@ -3,7 +3,7 @@
 //   quants[j]  = x[j] / scale, rounded to f32 and then to the nearest integer, ties to even, held in -127 ..
 //   127 (a
 //                subnormal scale is so coarse that the quotient may lie above)
-//   sum        = x[i] + x[i + 16] first, then the tree of vec16.h; infinite if that overflows
+//   sum        = scale * sum of quants, rounded to f32
 // A scale of 0 (all x are 0 or tiny) has quants of 0. A block with an infinity or a NaN has scale and sum NaN
 // and quants of 0: every dot with it is NaN.
 #include "kernels/fast/matmul_kernels.h"
@@ -43,7 +43,6 @@ void quantize_block(const float* x, BlockQ8A* out) {
     for (int j = 0; j < 32; ++j) out->quants[j] = 0;
     return;
   }
-  out->sum = sum(add(a, b));
   const float scale = max_lane(max(absolute(a), absolute(b))) / 127.0F;
   out->scale = scale;
   const Vec16 divisor = broadcast(scale == 0.0F ? __builtin_inff() : scale);
@@ -53,7 +52,9 @@ void quantize_block(const float* x, BlockQ8A* out) {
   store_i8(out->quants, low);
   store_i8(out->quants + 16, high);
   // Whole numbers of at most 32 * 127: exact in f32 in any order.
-  out->quant_sum = static_cast<std::int32_t>(sum(to_f32(add_i(low, high))));
+  const float quant_sum = sum(to_f32(add_i(low, high)));
+  out->quant_sum = static_cast<std::int32_t>(quant_sum);
+  out->sum = scale * quant_sum;
 }
 
 void run(const Call& call, std::int64_t tile) {
