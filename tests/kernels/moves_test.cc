@@ -43,7 +43,8 @@ TEST_P(MovesTest, CopyOfEveryPermutation) {
     std::vector<int> order = {0, 1, 2, 3};
     do {
       const TensorView from = x.permuted(order);
-      Tensor out(dtype, {from.shape[0], from.shape[1], from.shape[2], from.shape[3]}, 0, 1);
+      Tensor out(dtype, {from.shape[0], from.shape[1], from.shape[2], from.shape[3]}, 0,
+                 kernels::element_bytes(dtype));
       run_and_compare_levels({"copy", {}, {from}, {out.view()}}, out, GetParam());
       expect_copied(from, out.view());
     } while (std::next_permutation(order.begin(), order.end()));
