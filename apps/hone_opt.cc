@@ -5,19 +5,17 @@
 //
 // Reads and prints text IR (- reads stdin); without passes and level it checks and prints what it read.
 #include <CLI/CLI.hpp>
-#include <cstdio>
 #include <fmt/format.h>
-#include <fstream>
-#include <iostream>
 #include <iterator>
 #include <string>
 #include <vector>
 
-#include "exit_code.h"
+#include "apps/exit_code.h"
+#include "apps/report_error.h"
+#include "apps/text_io.h"
 #include "graph/text.h"
 #include "graph/verify.h"
 #include "passes/pipeline.h"
-#include "report_error.h"
 
 namespace hone {
 namespace {
@@ -34,14 +32,7 @@ struct Arguments {
 };
 
 Result<std::string> read_text(const std::string& path) {
-  if (path == "-") return std::string(std::istreambuf_iterator<char>(std::cin), {});
-  std::ifstream file(path, std::ios::binary);
-  std::string text(std::istreambuf_iterator<char>(file), {});
-  if (!file.is_open() || file.bad()) {
-    return Error{ErrorCode::BadFile, Fault::User, path, "the file cannot be read", "a file of text IR", {},
-                 "check the path"};
-  }
-  return text;
+  return path == "-" ? read_stdin() : read_text_file(path);
 }
 
 // A graph that breaks the rules of the IR is the text's fault here, not that of a pass.
@@ -102,9 +93,8 @@ Status run(const Arguments& arguments) {
     if (row->name == options.stop_after) break;
   }
   if (!arguments.level.empty()) HONE_TRY(run_pipeline(graph, options, context));
-  const std::string text = print_graph(graph);
-  std::fwrite(text.data(), 1, text.size(), stdout);
-  return {};
+  print_answer(print_graph(graph));
+  return answer_status();
 }
 
 // What CLI11 found wrong with the command line, as one of ours.
@@ -140,5 +130,6 @@ int main_of(int count, char** values) {
 }  // namespace hone
 
 int main(int argc, char** argv) {
+  hone::open_standard_streams();
   return hone::main_of(argc, argv);
 }

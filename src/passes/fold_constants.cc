@@ -55,6 +55,7 @@ Status fold_constants(Graph& graph, const PassContext& context) {
   for (Node& node : graph.nodes) {
     if (may_fold(graph, node, constants)) {
       std::vector<ConstantTensor> inputs;
+      inputs.reserve(node.inputs.size());
       for (const ValueId input : node.inputs) inputs.push_back(constants.at(input));
       const Type types[] = {graph.type(node.outputs[0])};
       const Result<std::vector<ConstantTensor>> outputs = context.evaluator->evaluate(node, inputs, types);
