@@ -1,38 +1,74 @@
 // The command hone: one verb, its flags, an answer on stdout.
 #include <CLI/CLI.hpp>
-#include <fmt/format.h>
-
 #include <exception>
+#include <fmt/format.h>
+#include <malloc.h>
 
 #include "apps/exit_code.h"
+#include "apps/interrupt.h"
 #include "apps/report_error.h"
+#include "apps/text_io.h"
 #include "apps/verb.h"
 
 namespace {
 
 using hone::Verb;
 
+hone::Json error_document(const hone::Error& error) {
+  return {{"error",
+           {{"code", hone::error_code_name(error.code)},
+            {"fault", hone::fault_name(error.fault)},
+            {"where", error.where},
+            {"message", error.message},
+            {"expected", error.expected},
+            {"actual", error.actual},
+            {"try", error.next_step}}}};
+}
+
 // With --json, stdout carries the error as well.
 int report(const hone::Error& error, bool json) {
-  if (json) {
-    hone::print_json({{"error",
-                       {{"code", hone::error_code_name(error.code)},
-                        {"fault", hone::fault_name(error.fault)},
-                        {"where", error.where},
-                        {"message", error.message},
-                        {"expected", error.expected},
-                        {"actual", error.actual},
-                        {"try", error.next_step}}}});
-  }
+  if (json) hone::print_json(error_document(error));
   return hone::report_error(error, "hone");
 }
 
+// The exit code of a command whose answer is on stdout, if it got there.
+int finish() {
+  const hone::Status written = hone::answer_status();
+  return written.ok() ? hone::kExitDone : hone::report_error(written.error(), "hone");
+}
+
+// The parser says of an unknown verb only that one is missing.
+hone::Error usage_error(const std::vector<Verb>& verbs, std::string_view first,
+                        const CLI::ParseError& error) {
+  hone::Error out{hone::ErrorCode::Usage,         hone::Fault::User, "command line", error.what(), {}, {},
+                  "hone --help, hone VERB --help"};
+  std::string names;
+  for (const Verb& verb : verbs) {
+    if (verb.command->get_name() == first) return out;
+    names += (names.empty() ? "" : ", ") + verb.command->get_name();
+  }
+  out.expected = std::move(names);
+  if (first.empty()) {
+    out.message = "a verb is missing";
+  } else if (first[0] != '-') {
+    out.message = "no verb has this name";
+    out.actual = first;
+  }
+  return out;
+}
+
 hone::Status run_verb(const Verb& verb) {
-  // The last line of defence: a third-party exception or an allocation that failed ends as an error like any other.
+  // The last line of defence: a third-party exception or an allocation that failed ends as an error like any
+  // other.
   try {
     return verb.run();
   } catch (const std::bad_alloc&) {
-    return hone::Error{hone::ErrorCode::DoesNotFit, hone::Fault::User, "memory", "the system refuses the memory", {}, {},
+    return hone::Error{hone::ErrorCode::DoesNotFit,
+                       hone::Fault::User,
+                       "memory",
+                       "the system refuses the memory",
+                       {},
+                       {},
                        "hone plan MODEL shows what would fit"};
   } catch (const std::exception& exception) {
     return hone::internal_error("hone", exception.what());
@@ -40,28 +76,31 @@ hone::Status run_verb(const Verb& verb) {
 }
 
 int main_with_exceptions(int argc, char** argv) {
-  CLI::App app{"hone turns a model checkpoint into a program for this machine, shows every step, and runs it.", "hone"};
+  CLI::App app{
+      "hone turns a model checkpoint into a program for this machine, shows every step, and runs it.",
+      "hone"};
   app.require_subcommand(1);
   app.set_help_flag("-h,--help", "this text");
-  const std::vector<Verb> verbs{hone::add_run(app),      hone::add_explain(app),  hone::add_plan(app),
-                                hone::add_inspect(app),  hone::add_logits(app),   hone::add_perplexity(app),
-                                hone::add_tokenize(app), hone::add_render(app),   hone::add_template(app),
+  const std::vector<Verb> verbs{hone::add_run(app),      hone::add_explain(app), hone::add_plan(app),
+                                hone::add_inspect(app),  hone::add_logits(app),  hone::add_perplexity(app),
+                                hone::add_tokenize(app), hone::add_render(app),  hone::add_template(app),
                                 hone::add_bench(app)};
   // A --json among the arguments decides how even a wrong command line is answered.
   bool json_asked = false;
   for (int i = 1; i < argc; ++i) json_asked = json_asked || std::string_view(argv[i]) == "--json";
+  hone::end_on_interrupt(json_asked ? hone::json_text(error_document(hone::interrupted_error())) : "");
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp& help) {
-    return app.exit(help);
+    app.exit(help);
+    return finish();
   } catch (const CLI::ParseError& error) {
-    return report({hone::ErrorCode::Usage, hone::Fault::User, "command line", error.what(), {}, {}, "hone --help, hone VERB --help"},
-                  json_asked);
+    return report(usage_error(verbs, argc > 1 ? argv[1] : "", error), json_asked);
   }
   for (const Verb& verb : verbs) {
     if (!verb.command->parsed()) continue;
     const hone::Status status = run_verb(verb);
-    return status.ok() ? hone::kExitDone : report(status.error(), *verb.json);
+    return status.ok() ? finish() : report(status.error(), *verb.json);
   }
   return hone::kExitDone;
 }
@@ -69,6 +108,11 @@ int main_with_exceptions(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  hone::open_standard_streams();
+  // Fixed thresholds instead of glibc's adaptive ones: large tables are mappings of their own and freed
+  // memory goes back at once, so that resident memory is what the memory statement adds up.
+  mallopt(M_MMAP_THRESHOLD, 128 << 10);
+  mallopt(M_TRIM_THRESHOLD, 128 << 10);
   try {
     return main_with_exceptions(argc, argv);
   } catch (const std::exception&) {

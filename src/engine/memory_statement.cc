@@ -8,6 +8,7 @@
 #include "base/thread_pool.h"
 #include "exec/executor.h"
 #include "plan/heap_bytes.h"
+#include "tokens/sampler.h"
 #include "tokens/tokenizer.h"
 
 namespace hone {
@@ -53,6 +54,27 @@ std::vector<LayerMemory> per_layer(const Plan& plan) {
   return layers;
 }
 
+// A row of the pre-tokeniser table compiles to less than this (tokens/tokenizer.h).
+constexpr std::int64_t kExpressionBytes = 64 << 10;
+// M_TOP_PAD and M_TRIM_THRESHOLD of glibc: up to this much free memory stays at the top of an arena.
+constexpr std::int64_t kAllocatorPadBytes = 128 << 10;
+
+std::int64_t header_bytes(const Checkpoint& checkpoint) {
+  std::size_t sum = 0;
+  for (const TensorEntry& tensor : checkpoint.tensors) {
+    sum += sizeof(TensorEntry) + tensor.name.size() + tensor.type_name.size() + tensor.shape.size() * sizeof(std::int64_t);
+  }
+  return static_cast<std::int64_t>(sum);
+}
+
+// V, from the last axis of the logits [R,V].
+std::int64_t vocabulary_of(const Plan& plan) {
+  for (const Port& port : plan.outputs) {
+    if (port.name == "logits") return port.type.shape.back().as_constant().value_or(0);
+  }
+  return 0;
+}
+
 }  // namespace
 
 Result<MemoryStatement> memory_statement(const Plan& plan, const Checkpoint& checkpoint) {
@@ -61,17 +83,23 @@ Result<MemoryStatement> memory_statement(const Plan& plan, const Checkpoint& che
   if (checkpoint.metadata.find("tokenizer.ggml.model") != nullptr) {
     tokenizer = HONE_TRY(Tokenizer::predicted_heap_bytes(checkpoint.metadata));
   }
+  const std::int64_t sampler = Sampler::predicted_heap_bytes(vocabulary_of(plan));
   const std::int64_t late = plan.state_bytes + plan.dynamic_bytes + plan.workspace_bytes;
   const std::int64_t staging = staging_bytes(plan);
   out.items = {
       {"weights and constants", MemoryRegion::Static, plan.static_bytes, "one arena, every tensor in its packed layout"},
       {"tokenizer tables", MemoryRegion::Static, tokenizer, "vocabulary, merges and their hash tables"},
+      {"header", MemoryRegion::Static, header_bytes(checkpoint), "names, shapes and offsets of the file's tensors"},
       {"plan and addresses", MemoryRegion::Static, heap_bytes(plan) + Executor::heap_bytes(plan),
        "steps, operands and formulas on the heap"},
       {"KV cache", MemoryRegion::Dynamic, plan.state_bytes, "one arena, touched at start"},
       {"activations", MemoryRegion::Dynamic, plan.dynamic_bytes, "one arena, touched at start"},
       {"kernel workspace", MemoryRegion::Workspace, plan.workspace_bytes,
        fmt::format("{} threads x {} bytes, touched at start", plan.target.threads, plan.scratch_bytes_per_thread)},
+      {"sampler", MemoryRegion::Workspace, sampler, "one candidate and one mark per token of the vocabulary"},
+      {"expressions", MemoryRegion::Workspace, kExpressionBytes, "compiled code of the pre-tokeniser's expressions"},
+      {"allocator pads", MemoryRegion::Workspace, 2 * kAllocatorPadBytes,
+       "what malloc keeps above the heap and above the compiling thread's arena"},
       {"worker stacks", MemoryRegion::Workspace,
        static_cast<std::int64_t>(ThreadPool::kWorkerStackBytes) * (plan.target.threads - 1),
        fmt::format("{} workers", plan.target.threads - 1)},

@@ -5,6 +5,7 @@
 namespace hone {
 namespace {
 
+// By sizes, not capacities: the plan that stays is a copy (engine/session.cc), whose containers are exactly full.
 constexpr std::int64_t kBlockHeader = 16;  // glibc malloc: size word and alignment of a block
 
 std::int64_t block(std::size_t bytes) {
@@ -12,16 +13,16 @@ std::int64_t block(std::size_t bytes) {
   return static_cast<std::int64_t>((bytes + 15) / 16 * 16) + kBlockHeader;
 }
 
-std::int64_t text(const std::string& string) { return string.capacity() > 15 ? block(string.capacity() + 1) : 0; }
+std::int64_t text(const std::string& string) { return string.size() > 15 ? block(string.size() + 1) : 0; }
 
 std::int64_t dims(const std::vector<Dim>& list) {
-  std::int64_t sum = block(list.capacity() * sizeof(Dim));
+  std::int64_t sum = block(list.size() * sizeof(Dim));
   for (const Dim& dim : list) sum += dim.heap_bytes() + kBlockHeader;
   return sum;
 }
 
 std::int64_t attributes(const Attributes& list) {
-  std::int64_t sum = block(list.items().capacity() * sizeof(Attributes::Item));
+  std::int64_t sum = block(list.items().size() * sizeof(Attributes::Item));
   for (const Attributes::Item& item : list.items()) {
     sum += text(item.first);
     if (const auto* value = std::get_if<std::vector<Dim>>(&item.second)) sum += dims(*value);
@@ -33,7 +34,7 @@ std::int64_t attributes(const Attributes& list) {
 }
 
 std::int64_t operands(const std::vector<Operand>& list) {
-  std::int64_t sum = block(list.capacity() * sizeof(Operand));
+  std::int64_t sum = block(list.size() * sizeof(Operand));
   for (const Operand& operand : list) {
     sum += dims(operand.spec.shape) + dims(operand.spec.strides) + operand.place.offset.heap_bytes();
   }
@@ -43,22 +44,22 @@ std::int64_t operands(const std::vector<Operand>& list) {
 }  // namespace
 
 std::int64_t heap_bytes(const Plan& plan) {
-  std::int64_t sum = block(plan.steps.capacity() * sizeof(Step));
+  std::int64_t sum = block(plan.steps.size() * sizeof(Step));
   for (const Step& step : plan.steps) {
     sum += text(step.op) + text(step.module) + text(step.value) + attributes(step.attributes);
     sum += operands(step.inputs) + operands(step.outputs);
     sum += step.bytes_moved.heap_bytes() + step.operations.heap_bytes();
     if (step.program != nullptr) {
-      sum += block(sizeof(StripProgram) + 16) + block(step.program->instructions.capacity() * sizeof(StripInstruction));
+      sum += block(sizeof(StripProgram) + 16) + block(step.program->instructions.size() * sizeof(StripInstruction));
     }
   }
-  sum += block(plan.statics.capacity() * sizeof(StaticBuffer));
+  sum += block(plan.statics.size() * sizeof(StaticBuffer));
   for (const StaticBuffer& buffer : plan.statics) {
-    sum += text(buffer.name) + text(buffer.module) + dims(buffer.type.shape) + block(buffer.values.capacity() * 8);
+    sum += text(buffer.name) + text(buffer.module) + dims(buffer.type.shape) + block(buffer.values.size() * 8);
   }
-  sum += block(plan.states.capacity() * sizeof(StateBuffer));
+  sum += block(plan.states.size() * sizeof(StateBuffer));
   for (const StateBuffer& buffer : plan.states) sum += text(buffer.name) + dims(buffer.type.shape);
-  sum += block(plan.lives.capacity() * sizeof(ValueLife));
+  sum += block(plan.lives.size() * sizeof(ValueLife));
   for (const ValueLife& life : plan.lives) {
     sum += text(life.module) + life.bytes.heap_bytes() + life.offset.heap_bytes();
   }

@@ -32,6 +32,7 @@ struct OffsetPlan {
 // the smallest arena. The offsets are then written as formulas: offset(i) = max over the values j that i was placed
 // above of offset(j) + size(j). Values that are alive together keep their vertical order, so the formulas are free of
 // overlap for every value of the symbols, not only at the bound; at the bound they are no larger than what was placed.
+// A formula that grows too long is replaced by the number that was placed, which is as safe.
 Result<OffsetPlan> plan_offsets(std::span<const Lifetime> lifetimes, const Bindings& bound);
 
 }  // namespace hone

@@ -127,8 +127,8 @@ std::string Dim::to_string() const {
 }
 
 std::int64_t Dim::heap_bytes() const {
-  std::size_t sum = terms_.capacity() * sizeof(Term);
-  for (const Term& term : terms_) sum += term.atoms.capacity() * sizeof(Atom);
+  std::size_t sum = terms_.size() * sizeof(Term);
+  for (const Term& term : terms_) sum += term.atoms.size() * sizeof(Atom);
   return static_cast<std::int64_t>(sum);
 }
 

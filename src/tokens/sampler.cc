@@ -56,6 +56,10 @@ std::int64_t Sampler::heap_bytes() const {
   return static_cast<std::int64_t>(candidates_.capacity() * sizeof(Candidate) + seen_.capacity());
 }
 
+std::int64_t Sampler::predicted_heap_bytes(std::int64_t vocab_size) {
+  return vocab_size * static_cast<std::int64_t>(sizeof(Candidate) + sizeof(std::uint8_t));
+}
+
 Result<std::int32_t> Sampler::sample(std::span<const float> logits, std::span<const std::int32_t> history,
                                      std::uint64_t position) {
   if (logits.size() != vocab_size_) {

@@ -39,6 +39,8 @@ class Sampler {
 
   const SamplerOptions& options() const { return options_; }
   std::int64_t heap_bytes() const;
+  // The most that heap_bytes() can be for a vocabulary of this size: with a repeat penalty.
+  static std::int64_t predicted_heap_bytes(std::int64_t vocab_size);
 
  private:
   struct Candidate {
