@@ -1,29 +1,70 @@
 #include "apps/interrupt.h"
 
 #include <csignal>
-#include <cstdlib>
+#include <string>
+#include <unistd.h>
+#include <utility>
+
+#include "apps/exit_code.h"
+#include "apps/report_error.h"
 
 namespace hone {
 namespace {
 
 volatile std::sig_atomic_t flag = 0;
 
+// What the handler writes, made before it is set: a handler may call little else than write.
+std::string block_text;
+std::string document_text;
+
+void write_whole(int descriptor, const std::string& text) {
+  std::size_t done = 0;
+  while (done < text.size()) {
+    const ssize_t put = write(descriptor, text.data() + done, text.size() - done);
+    if (put <= 0) return;
+    done += static_cast<std::size_t>(put);
+  }
+}
+
+void end_now(int) {
+  write_whole(STDOUT_FILENO, document_text);
+  write_whole(STDERR_FILENO, block_text);
+  _exit(exit_code(ErrorCode::Interrupted));
+}
+
 void on_interrupt(int) {
-  if (flag != 0) std::_Exit(130);
+  if (flag != 0) end_now(0);
   flag = 1;
 }
 
-}  // namespace
-
-void watch_interrupts() {
-  struct sigaction action {};
-  action.sa_handler = on_interrupt;
+void set_handler(void (*handler)(int)) {
+  struct sigaction before{};
+  sigaction(SIGINT, nullptr, &before);
+  if (before.sa_handler == SIG_IGN) return;
+  struct sigaction action{};
+  action.sa_handler = handler;
   sigemptyset(&action.sa_mask);
   sigaction(SIGINT, &action, nullptr);
 }
 
-bool interrupted() { return flag != 0; }
-void clear_interrupt() { flag = 0; }
+}  // namespace
+
+void end_on_interrupt(std::string document) {
+  block_text = error_block(interrupted_error(), "hone");
+  document_text = std::move(document);
+  set_handler(end_now);
+}
+
+void watch_interrupts() {
+  set_handler(on_interrupt);
+}
+
+bool interrupted() {
+  return flag != 0;
+}
+void clear_interrupt() {
+  flag = 0;
+}
 
 Error interrupted_error() {
   return Error{ErrorCode::Interrupted, Fault::User, "signal", "interrupted", {}, {}, {}};

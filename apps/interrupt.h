@@ -1,9 +1,16 @@
-// Ctrl-C as a flag that long work looks at.
+// Ctrl-C. A command ends at once with exit code 130, except while it asks for a flag instead, to end a stream
+// cleanly.
 #pragma once
+
+#include <string>
 
 #include "base/result.h"
 
 namespace hone {
+
+// From now on SIGINT ends the process with the error of an interrupt: the block on stderr, and `document` on
+// stdout. SIGINT stays ignored where the caller ignores it (a background job of a shell).
+void end_on_interrupt(std::string document);
 
 // From now on SIGINT sets the flag; a second one ends the process at once.
 void watch_interrupts();

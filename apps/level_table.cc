@@ -8,7 +8,8 @@
 
 namespace hone {
 
-Result<LevelNumbers> graph_numbers(const Graph& graph, const Target& target, Level level, const StepSizes& sizes) {
+Result<LevelNumbers> graph_numbers(const Graph& graph, const Target& target, Level level,
+                                   const StepSizes& sizes) {
   const Bindings bound{{'B', sizes.batch}, {'T', sizes.tokens}, {'C', sizes.context}, {'R', sizes.batch}};
   const Plan plan = HONE_TRY(make_plan(graph, {target, level, bound, false}));
   LevelNumbers out;
@@ -20,7 +21,8 @@ Result<LevelNumbers> graph_numbers(const Graph& graph, const Target& target, Lev
   return out;
 }
 
-Result<LevelNumbers> level_numbers(const Checkpoint& checkpoint, EngineOptions options, Level level, const StepSizes& sizes) {
+Result<LevelNumbers> level_numbers(const Checkpoint& checkpoint, EngineOptions options, Level level,
+                                   const StepSizes& sizes) {
   options.level = level;
   const OptimisedModel model = HONE_TRY(optimise(checkpoint, options));
   return graph_numbers(model.graph, model.target, level, sizes);
@@ -34,7 +36,8 @@ Result<std::string> level_table(const std::string& path, const EngineOptions& op
   sizes.context = sizes.tokens;
   const LevelNumbers before = HONE_TRY(level_numbers(checkpoint, options, Level::O1, sizes));
   const LevelNumbers after = HONE_TRY(level_numbers(checkpoint, options, Level::O3, sizes));
-  std::string out = fmt::format("{:<28}{:>12}{:>12}{:>9}\n", fmt::format("{} tokens in one step", sizes.tokens), "O1", "O3", "O3/O1");
+  std::string out = fmt::format("{:<28}{:>12}{:>12}{:>9}\n",
+                                fmt::format("{} tokens in one step", sizes.tokens), "O1", "O3", "O3/O1");
   const auto row = [&](std::string_view name, std::int64_t a, std::int64_t b, bool bytes) {
     out += fmt::format("{:<28}{:>12}{:>12}{:>9.3f}\n", name, bytes ? human_bytes(a) : fmt::format("{}", a),
                        bytes ? human_bytes(b) : fmt::format("{}", b),

@@ -24,10 +24,12 @@ struct StepSizes {
   std::int64_t context = 512;
 };
 
-Result<LevelNumbers> level_numbers(const Checkpoint& checkpoint, EngineOptions options, Level level, const StepSizes& sizes);
+Result<LevelNumbers> level_numbers(const Checkpoint& checkpoint, EngineOptions options, Level level,
+                                   const StepSizes& sizes);
 
 // The numbers of one graph, planned at `level`.
-Result<LevelNumbers> graph_numbers(const Graph& graph, const Target& target, Level level, const StepSizes& sizes);
+Result<LevelNumbers> graph_numbers(const Graph& graph, const Target& target, Level level,
+                                   const StepSizes& sizes);
 
 // A table of O1 and O3 with the ratio, for run's closing report.
 Result<std::string> level_table(const std::string& path, const EngineOptions& options);

@@ -1,11 +1,8 @@
 #include "apps/verb.h"
 
-#include <fmt/format.h>
-
 #include <charconv>
-#include <cstdio>
 #include <cstdlib>
-#include <fstream>
+#include <fmt/format.h>
 #include <limits>
 #include <sstream>
 
@@ -13,8 +10,8 @@ namespace hone {
 namespace {
 
 Error usage(std::string flag, std::string message, std::string expected, std::string actual) {
-  return Error{ErrorCode::Usage, Fault::User, std::move(flag), std::move(message), std::move(expected),
-               std::move(actual), "hone VERB --help"};
+  return Error{ErrorCode::Usage,    Fault::User,       std::move(flag),   std::move(message),
+               std::move(expected), std::move(actual), "hone VERB --help"};
 }
 
 Status parse_level(const std::string& text, EngineOptions& options) {
@@ -49,7 +46,8 @@ void CommonFlags::add_to(CLI::App& verb, bool model_only) {
   if (model_only) return;
   verb.add_option("--threads", threads, "threads; default min(affinity, CPU quota)");
   verb.add_option("--memory", memory, "hard budget in bytes, with K, M or G: 8G");
-  verb.add_option("--level", level, "O0 primitive graph, O1 fast kernels, O2 fusion, O3 precision policy")->capture_default_str();
+  verb.add_option("--level", level, "O0 primitive graph, O1 fast kernels, O2 fusion, O3 precision policy")
+      ->capture_default_str();
   verb.add_option("--passes", passes, "passes to switch off: --passes=-fuse-rope,-cse");
   verb.add_option("--kv", kv, "type of the KV cache: f32, f16 or bf16; default by the precision policy");
   verb.add_option("--isa", isa, "portable, avx2 or avx512; default the best of this machine, or HONE_ISA");
@@ -63,7 +61,8 @@ Result<EngineOptions> CommonFlags::engine_options() const {
   HONE_TRY(parse_level(level, options));
   HONE_TRY(parse_passes(passes, options));
   if (!kv.empty()) {
-    if (kv != "f32" && kv != "f16" && kv != "bf16") return usage("--kv", "no such cache type", "f32, f16 or bf16", kv);
+    if (kv != "f32" && kv != "f16" && kv != "bf16")
+      return usage("--kv", "no such cache type", "f32, f16 or bf16", kv);
     options.kv = dtype_from_name(kv);
   }
   const char* environment = std::getenv("HONE_ISA");
@@ -71,12 +70,17 @@ Result<EngineOptions> CommonFlags::engine_options() const {
   if (!isa_text.empty()) {
     options.isa = isa_from_name(isa_text);
     if (!options.isa) {
-      return usage(isa.empty() ? "HONE_ISA" : "--isa", "no such instruction set", "portable, avx2 or avx512", isa_text);
+      return usage(isa.empty() ? "HONE_ISA" : "--isa", "no such instruction set", "portable, avx2 or avx512",
+                   isa_text);
     }
   }
   if (!memory.empty()) options.memory = HONE_TRY(parse_bytes("--memory", memory));
-  if (threads < 0) return usage("--threads", "a run has at least one thread", "1 or more", fmt::format("{}", threads));
-  if (context < 0) return usage("--ctx", "a context has at least one token", "1 or more", fmt::format("{}", context));
+  if (threads < 0)
+    return usage("--threads", "a run has at least one thread", "1 or more, or 0 for the default",
+                 fmt::format("{}", threads));
+  if (context < 0)
+    return usage("--ctx", "a context has at least one token", "1 or more, or 0 for the default",
+                 fmt::format("{}", context));
   options.threads = threads;
   options.context = context;
   options.chunk = chunk;
@@ -84,19 +88,17 @@ Result<EngineOptions> CommonFlags::engine_options() const {
   return options;
 }
 
-void print_answer(std::string_view text) {
-  std::fwrite(text.data(), 1, text.size(), stdout);
-  std::fflush(stdout);
+std::string json_text(const Json& document) {
+  return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 void print_json(const Json& document) {
-  print_answer(document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+  print_answer(json_text(document));
 }
 
-void print_note(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stderr); }
-
 Result<std::int64_t> parse_bytes(const std::string& flag, const std::string& text) {
-  const Error bad = usage(flag, "this is no number of bytes", "a whole number of at least 1 with K, M, G, T or none", text);
+  const Error bad =
+      usage(flag, "this is no number of bytes", "a whole number of at least 1 with K, M, G, T or none", text);
   std::int64_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc() || number < 1) return bad;
@@ -124,18 +126,10 @@ Result<std::vector<std::int32_t>> parse_ids(const std::string& flag, const std::
     }
     ids.push_back(id);
   }
+  if (text.ends_with(','))
+    return usage(flag, "token ids are whole numbers with commas between", "1,2,3", text);
   if (ids.empty()) return usage(flag, "no token ids", "1,2,3", text);
   return ids;
-}
-
-Result<std::string> read_text_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  if (file) text << file.rdbuf();
-  if (!file) {
-    return Error{ErrorCode::BadInput, Fault::User, path, "the file cannot be read", "a readable file", "an error on reading", {}};
-  }
-  return text.str();
 }
 
 std::string human_bytes(std::int64_t bytes) {

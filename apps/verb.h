@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/text_io.h"
 #include "base/result.h"
 #include "engine/options.h"
 
@@ -53,18 +54,14 @@ Verb add_explain(CLI::App& app);
 Verb add_plan(CLI::App& app);
 Verb add_bench(CLI::App& app);
 
-// stdout gets exactly this.
-void print_answer(std::string_view text);
+// Indented, with a line end; bytes that are no UTF-8 become U+FFFD.
+std::string json_text(const Json& document);
 void print_json(const Json& document);
-// stderr.
-void print_note(std::string_view text);
 
 // "8G", "512M", "1048576": bytes. K, M, G, T are powers of 1024.
 Result<std::int64_t> parse_bytes(const std::string& flag, const std::string& text);
 // "1,2,3"
 Result<std::vector<std::int32_t>> parse_ids(const std::string& flag, const std::string& text);
-// A text file as it is. Errors (BadInput): missing, unreadable.
-Result<std::string> read_text_file(const std::string& path);
 
 // "118.3 MiB"
 std::string human_bytes(std::int64_t bytes);

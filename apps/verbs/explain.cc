@@ -1,6 +1,5 @@
 // hone explain: the chain of passes, what each changed, and what the levels cost.
 #include <fmt/format.h>
-
 #include <fstream>
 #include <memory>
 
@@ -38,11 +37,12 @@ Status write_text(const std::string& path, const std::string& text) {
   file << text;
   file.close();
   if (file) return {};
-  return Error{ErrorCode::BadInput, Fault::User, path, "the file cannot be written", "a writable path", {}, {}};
+  return Error{ErrorCode::BadInput, Fault::User, path, "the file cannot be written",
+               "a writable path",   {},          {}};
 }
 
-Result<Explanation> explain(const ExplainFlags& flags, const Checkpoint& checkpoint, const EngineOptions& options,
-                            const StepSizes& sizes) {
+Result<Explanation> explain(const ExplainFlags& flags, const Checkpoint& checkpoint,
+                            const EngineOptions& options, const StepSizes& sizes) {
   Explanation out;
   const Target target = HONE_TRY(choose_target(options)).target;
   LevelNumbers before;
@@ -100,42 +100,61 @@ Json as_json(const Explanation& explanation) {
 std::string as_text(const Explanation& explanation, const StepSizes& sizes) {
   const LevelNumbers& eager = explanation.levels[1];
   const LevelNumbers& best = explanation.levels[3];
-  std::string out = fmt::format("launches {} -> {} (O1 -> O3), for {} sequences, {} tokens, context {}\n\n", eager.launches,
-                                best.launches, sizes.batch, sizes.tokens, sizes.context);
+  std::string out = fmt::format("launches {} -> {} (O1 -> O3), for {} sequences, {} tokens, context {}\n\n",
+                                eager.launches, best.launches, sizes.batch, sizes.tokens, sizes.context);
   out += fmt::format("{:<20}{:>14}{:>16}{:>24}{:>24}{:>9}  {}\n", "pass", "nodes", "launches", "bytes moved",
                      "activation memory", "ms", "contract");
   for (const PassRowNumbers& row : explanation.passes) {
     if (!row.report.changed) {
-      out += fmt::format("{:<20}{:>14}{:>73.1f}  {}\n", row.report.name, "(unchanged)", row.report.milliseconds,
-                         contract_to_string(row.report.contract));
+      out += fmt::format("{:<20}{:>14}{:>73.1f}  {}\n", row.report.name, "(unchanged)",
+                         row.report.milliseconds, contract_to_string(row.report.contract));
       continue;
     }
-    const auto bytes = [](std::int64_t a, std::int64_t b) { return human_bytes(a) + " -> " + human_bytes(b); };
+    const auto bytes = [](std::int64_t a, std::int64_t b) {
+      return human_bytes(a) + " -> " + human_bytes(b);
+    };
     out += fmt::format("{:<20}{:>14}{:>16}{:>24}{:>24}{:>9.1f}  {}\n", row.report.name,
                        fmt::format("{} -> {}", row.before.nodes, row.after.nodes),
                        fmt::format("{} -> {}", row.before.launches, row.after.launches),
                        bytes(row.before.bytes, row.after.bytes),
-                       bytes(row.before.activation_bytes, row.after.activation_bytes), row.report.milliseconds,
-                       contract_to_string(row.report.contract));
+                       bytes(row.before.activation_bytes, row.after.activation_bytes),
+                       row.report.milliseconds, contract_to_string(row.report.contract));
   }
   out += fmt::format("\n{:<8}{:>10}{:>10}{:>14}{:>20}{:>14}\n", "level", "nodes", "launches", "bytes moved",
                      "activation memory", "lower bound");
   for (std::size_t i = 0; i < 4; ++i) {
     const LevelNumbers& level = explanation.levels[i];
-    out += fmt::format("{:<8}{:>10}{:>10}{:>14}{:>20}{:>14}\n", fmt::format("O{}", i), level.nodes, level.launches,
-                       human_bytes(level.bytes), human_bytes(level.activation_bytes),
+    out += fmt::format("{:<8}{:>10}{:>10}{:>14}{:>20}{:>14}\n", fmt::format("O{}", i), level.nodes,
+                       level.launches, human_bytes(level.bytes), human_bytes(level.activation_bytes),
                        human_bytes(level.activation_lower_bound_bytes));
   }
   return out;
 }
 
+// The largest sizes whose products with a model's own (heads, layers, bytes) stay inside 64 bits.
+constexpr std::int64_t kMostSequences = 1 << 16;
+constexpr std::int64_t kMostTokens = 1 << 23;
+constexpr std::int64_t kMostScores = std::int64_t{1} << 40;
+
+Status check_size(std::string flag, std::int64_t size, std::int64_t most) {
+  if (size >= 1 && size <= most) return {};
+  return Error{ErrorCode::Usage,
+               Fault::User,
+               std::move(flag),
+               "the size is out of range",
+               fmt::format("1 to {}", most),
+               fmt::format("{}", size),
+               "hone explain --help"};
+}
+
 Status run(const ExplainFlags& flags) {
   EngineOptions options = HONE_TRY(flags.engine_options());
   options.stop_after = flags.stop_after;
+  HONE_TRY(check_size("--batch", flags.batch, kMostSequences));
+  HONE_TRY(check_size("--tokens", flags.tokens, kMostTokens));
+  HONE_TRY(check_size("--ctx", flags.step_context, kMostTokens));
   const StepSizes sizes{flags.batch, flags.tokens, std::max(flags.step_context, flags.tokens)};
-  if (sizes.batch < 1 || sizes.tokens < 1 || sizes.context < 1) {
-    return Error{ErrorCode::Usage, Fault::User, "--batch, --tokens, --ctx", "sizes are at least 1", "1 or more", {}, {}};
-  }
+  HONE_TRY(check_size("--batch x --tokens x --ctx", sizes.batch * sizes.tokens * sizes.context, kMostScores));
   const Checkpoint checkpoint = HONE_TRY(open_checkpoint(flags.model));
   const Explanation explanation = HONE_TRY(explain(flags, checkpoint, options, sizes));
   if (flags.json) {
@@ -149,12 +168,14 @@ Status run(const ExplainFlags& flags) {
 }  // namespace
 
 Verb add_explain(CLI::App& app) {
-  CLI::App* verb = app.add_subcommand("explain", "the chain of passes: what each changed, and what the levels cost");
+  CLI::App* verb =
+      app.add_subcommand("explain", "the chain of passes: what each changed, and what the levels cost");
   auto flags = std::make_shared<ExplainFlags>();
   flags->add_to(*verb);
   // Here --ctx is the context of the step that is counted.
   verb->remove_option(verb->get_option("--ctx"));
-  verb->add_option("--ctx", flags->step_context, "context of the step that is counted")->capture_default_str();
+  verb->add_option("--ctx", flags->step_context, "context of the step that is counted")
+      ->capture_default_str();
   verb->add_option("--batch", flags->batch, "sequences in the step that is counted")->capture_default_str();
   verb->add_option("--tokens", flags->tokens, "tokens per sequence in it")->capture_default_str();
   verb->add_option("--stop-after", flags->stop_after, "the last pass to run");

@@ -1,7 +1,6 @@
 // hone inspect: what is in the file, headers only.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-
 #include <memory>
 
 #include "apps/verb.h"
@@ -29,7 +28,10 @@ std::int64_t parameter_count(const Checkpoint& checkpoint) {
 Json as_json(const Checkpoint& checkpoint, const std::string& architecture) {
   Json tensors = Json::array();
   for (const TensorEntry& tensor : checkpoint.tensors) {
-    tensors.push_back({{"name", tensor.name}, {"dtype", tensor.type_name}, {"shape", tensor.shape}, {"bytes", tensor.bytes}});
+    tensors.push_back({{"name", tensor.name},
+                       {"dtype", tensor.type_name},
+                       {"shape", tensor.shape},
+                       {"bytes", tensor.bytes}});
   }
   Json metadata = Json::object();
   for (const MetadataEntry& entry : checkpoint.metadata.entries()) {
@@ -49,9 +51,10 @@ std::string as_text(const Checkpoint& checkpoint, const std::string& architectur
     bytes += tensor.bytes;
     widest = std::max(widest, tensor.name.size());
   }
-  std::string out = fmt::format("{:.1f} million parameters in {} tensors, {}; architecture {}, format {}\n\n",
-                                static_cast<double>(parameter_count(checkpoint)) / 1e6, checkpoint.tensors.size(),
-                                human_bytes(static_cast<std::int64_t>(bytes)), architecture, checkpoint.format);
+  std::string out =
+      fmt::format("{:.1f} million parameters in {} tensors, {}; architecture {}, format {}\n\n",
+                  static_cast<double>(parameter_count(checkpoint)) / 1e6, checkpoint.tensors.size(),
+                  human_bytes(static_cast<std::int64_t>(bytes)), architecture, checkpoint.format);
   for (const MetadataEntry& entry : checkpoint.metadata.entries()) {
     std::string value = metadata_value(entry.value).dump(-1, ' ', false, Json::error_handler_t::replace);
     if (value.size() > 100) value = value.substr(0, 97) + "...";

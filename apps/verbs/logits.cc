@@ -1,10 +1,10 @@
 // hone logits: the logits of given tokens as a safetensors file.
-#include <fmt/format.h>
-
 #include <chrono>
+#include <fmt/format.h>
 #include <memory>
 #include <sstream>
 
+#include "apps/check_ids.h"
 #include "apps/verb.h"
 #include "engine/session.h"
 #include "file/safetensors.h"
@@ -43,7 +43,8 @@ Result<std::vector<std::vector<std::int32_t>>> sequences(const LogitsFlags& flag
 // Names of the outputs to collect beside the logits, and their row length.
 std::vector<Matrix> hidden_matrices(const ModelConfig& config) {
   std::vector<Matrix> out{{"hidden_embed", config.dim, {}}};
-  for (std::int64_t i = 0; i < config.layers; ++i) out.push_back({fmt::format("hidden_{}", i), config.dim, {}});
+  for (std::int64_t i = 0; i < config.layers; ++i)
+    out.push_back({fmt::format("hidden_{}", i), config.dim, {}});
   out.push_back({"hidden_norm", config.dim, {}});
   return out;
 }
@@ -79,8 +80,10 @@ class Collector {
     for (Matrix& matrix : hidden_) {
       // hidden_norm has the rows of the logits; the others all tokens, of which sequence 0 comes first.
       const std::span<const float> values = HONE_TRY(session_.output(matrix.name));
-      const auto take = static_cast<std::size_t>((matrix.name == "hidden_norm" ? static_cast<std::int64_t>(rows.size()) : count) * matrix.columns);
-      matrix.values.insert(matrix.values.end(), values.begin(), values.begin() + static_cast<std::ptrdiff_t>(take));
+      const auto take = static_cast<std::size_t>(
+          (matrix.name == "hidden_norm" ? static_cast<std::int64_t>(rows.size()) : count) * matrix.columns);
+      matrix.values.insert(matrix.values.end(), values.begin(),
+                           values.begin() + static_cast<std::ptrdiff_t>(take));
     }
     return {};
   }
@@ -100,11 +103,17 @@ class Collector {
 
 Status run(const LogitsFlags& flags) {
   const std::vector<std::vector<std::int32_t>> all = HONE_TRY(sequences(flags));
+  if (flags.out.empty())
+    return Error{ErrorCode::Usage, Fault::User, "--out", "a file needs a name", "a path", "none", {}};
   EngineOptions options = HONE_TRY(flags.engine_options());
   options.batch = static_cast<std::int64_t>(all.size());
   options.all_logits = !flags.last;
   options.hidden_outputs = flags.hidden;
   const std::unique_ptr<Session> session = HONE_TRY(Session::open(flags.model, options));
+  for (const std::vector<std::int32_t>& ids : all) {
+    HONE_TRY(check_vocabulary(*session, ids));
+    HONE_TRY(check_length(*session, static_cast<std::int64_t>(ids.size())));
+  }
   const auto begin = std::chrono::steady_clock::now();
   Collector collector(*session, flags);
   const std::int64_t chunk = session->model().plan.bound.find('T').value_or(1);

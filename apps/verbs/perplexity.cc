@@ -1,9 +1,9 @@
 // hone perplexity: the negative log-likelihood of a text.
-#include <fmt/format.h>
-
 #include <cmath>
+#include <fmt/format.h>
 #include <memory>
 
+#include "apps/check_ids.h"
 #include "apps/progress.h"
 #include "apps/verb.h"
 #include "engine/likelihood.h"
@@ -20,28 +20,53 @@ struct PerplexityFlags : CommonFlags {
 Status run(const PerplexityFlags& flags) {
   EngineOptions options = HONE_TRY(flags.engine_options());
   options.all_logits = true;
-  const std::unique_ptr<Session> session = HONE_TRY(Session::open(flags.model, options));
+  if (flags.limit < 0) {
+    return Error{ErrorCode::Usage,
+                 Fault::User,
+                 "--limit",
+                 "a limit is at least 2 tokens",
+                 "2 or more, or 0 for none",
+                 fmt::format("{}", flags.limit),
+                 {}};
+  }
   std::vector<std::int32_t> ids;
+  std::string text;
   if (!flags.ids.empty()) {
     ids = HONE_TRY(parse_ids("--ids", flags.ids));
   } else {
+    text = HONE_TRY(read_text_file(flags.file));
+  }
+  const std::unique_ptr<Session> session = HONE_TRY(Session::open(flags.model, options));
+  if (flags.ids.empty()) {
     if (session->tokenizer() == nullptr) {
-      return Error{ErrorCode::BadModel, Fault::File, flags.model, "the file carries no tokenizer", "tokenizer.ggml.* keys",
-                   "none", "give the text as token ids: --ids 1,2,3"};
+      return Error{ErrorCode::BadModel,
+                   Fault::File,
+                   flags.model,
+                   "the file carries no tokenizer",
+                   "tokenizer.ggml.* keys",
+                   "none",
+                   "give the text as token ids: --ids 1,2,3"};
     }
-    const std::string text = HONE_TRY(read_text_file(flags.file));
     ids = HONE_TRY(session->tokenizer()->encode(text));
   }
-  if (flags.limit > 0 && static_cast<std::int64_t>(ids.size()) > flags.limit) ids.resize(static_cast<std::size_t>(flags.limit));
+  if (flags.limit > 0 && static_cast<std::int64_t>(ids.size()) > flags.limit)
+    ids.resize(static_cast<std::size_t>(flags.limit));
+  HONE_TRY(check_vocabulary(*session, ids));
+  // The last token is only predicted: it needs no place in the context.
+  HONE_TRY(check_length(*session, static_cast<std::int64_t>(ids.size()) - 1));
   Progress progress("perplexity");
   const Likelihood result = HONE_TRY(likelihood(*session, ids));
   progress.done();
   const double mean = result.nll_sum / static_cast<double>(result.tokens);
   if (flags.json) {
-    print_json({{"tokens", result.tokens}, {"nll_sum", result.nll_sum}, {"nll_mean", mean}, {"perplexity", std::exp(mean)}});
+    print_json({{"tokens", result.tokens},
+                {"nll_sum", result.nll_sum},
+                {"nll_mean", mean},
+                {"perplexity", std::exp(mean)}});
   } else {
-    print_answer(fmt::format("perplexity {:.4f}: {} tokens predicted, negative log-likelihood {:.4f}, mean {:.6f}\n",
-                             std::exp(mean), result.tokens, result.nll_sum, mean));
+    print_answer(
+        fmt::format("perplexity {:.4f}: {} tokens predicted, negative log-likelihood {:.4f}, mean {:.6f}\n",
+                    std::exp(mean), result.tokens, result.nll_sum, mean));
   }
   return {};
 }
@@ -58,7 +83,13 @@ Verb add_perplexity(CLI::App& app) {
   verb->add_option("--limit", flags->limit, "only the first N tokens");
   return {verb, &flags->json, [flags] {
             if (flags->file.empty() && flags->ids.empty()) {
-              return Status(Error{ErrorCode::Usage, Fault::User, "perplexity", "no text given", "-f FILE or --ids", "neither", {}});
+              return Status(Error{ErrorCode::Usage,
+                                  Fault::User,
+                                  "perplexity",
+                                  "no text given",
+                                  "-f FILE or --ids",
+                                  "neither",
+                                  {}});
             }
             return run(*flags);
           }};

@@ -1,6 +1,5 @@
 // hone plan: memory and work before it runs, headers only.
 #include <fmt/format.h>
-
 #include <memory>
 
 #include "apps/verb.h"
@@ -31,7 +30,10 @@ Json as_json(const CompiledModel& model, const MemoryStatement& memory, const Fi
   }
   Json items = Json::array();
   for (const MemoryItem& item : memory.items) {
-    items.push_back({{"name", item.name}, {"region", region_name(item.region)}, {"bytes", item.bytes}, {"allocation", item.allocation}});
+    items.push_back({{"name", item.name},
+                     {"region", region_name(item.region)},
+                     {"bytes", item.bytes},
+                     {"allocation", item.allocation}});
   }
   Json out{{"total_bytes", memory.total_bytes},
            {"static_bytes", memory.static_bytes},
@@ -60,26 +62,29 @@ std::string as_text(const CompiledModel& model, const MemoryStatement& memory, c
                                 isa_name(plan.target.isa), model.context, plan.launches());
   out += fmt::format("{:<26}{:<11}{:>12}  {}\n", "item", "region", "bytes", "allocation");
   for (const MemoryItem& item : memory.items) {
-    out += fmt::format("{:<26}{:<11}{:>12}  {}\n", item.name, region_name(item.region), item.bytes, item.allocation);
+    out += fmt::format("{:<26}{:<11}{:>12}  {}\n", item.name, region_name(item.region), item.bytes,
+                       item.allocation);
   }
-  const double distance = plan.dynamic_lower_bound_bytes > 0 ? static_cast<double>(plan.dynamic_bytes) /
-                                                                   static_cast<double>(plan.dynamic_lower_bound_bytes)
-                                                             : 1.0;
-  out += fmt::format("\nactivations: {} = {} bytes at the bound; {:.3f} x the lower bound of {} (placed {})\n",
-                     plan.dynamic_peak.to_string(), plan.dynamic_bytes, distance, plan.dynamic_lower_bound_bytes,
-                     plan.placement_order);
+  const double distance =
+      plan.dynamic_lower_bound_bytes > 0
+          ? static_cast<double>(plan.dynamic_bytes) / static_cast<double>(plan.dynamic_lower_bound_bytes)
+          : 1.0;
+  out +=
+      fmt::format("\nactivations: {} = {} bytes at the bound; {:.3f} x the lower bound of {} (placed {})\n",
+                  plan.dynamic_peak.to_string(), plan.dynamic_bytes, distance, plan.dynamic_lower_bound_bytes,
+                  plan.placement_order);
   if (plan.fallbacks() > 0) {
     out += fmt::format("{} of {} launches on fast kernels, the rest on reference kernels\n",
                        plan.launches() - plan.fallbacks(), plan.launches());
   }
   if (fit != nullptr) {
-    out += fmt::format("in this budget: context up to {}, or {} sequences at context {}\n", fit->max_context, fit->max_batch,
-                       model.context);
+    out += fmt::format("in this budget: context up to {}, or {} sequences at context {}\n", fit->max_context,
+                       fit->max_batch, model.context);
   }
   out += fmt::format("\n{:<20}{:>14}{:>14}{:>14}\n", "layer", "static", "KV cache", "activations");
   for (const LayerMemory& layer : memory.layers) {
-    out += fmt::format("{:<20}{:>14}{:>14}{:>14}\n", layer.module.empty() ? "-" : layer.module, layer.static_bytes,
-                       layer.state_bytes, layer.dynamic_bytes);
+    out += fmt::format("{:<20}{:>14}{:>14}{:>14}\n", layer.module.empty() ? "-" : layer.module,
+                       layer.static_bytes, layer.state_bytes, layer.dynamic_bytes);
   }
   return out;
 }

@@ -1,6 +1,5 @@
 // hone render and hone template: a chat template applied, and any template over any context.
 #include <fmt/format.h>
-
 #include <memory>
 
 #include "apps/verb.h"
@@ -11,11 +10,16 @@ namespace hone {
 namespace {
 
 Result<Json> parse_json_file(const std::string& path) {
-  Json document = Json::parse(HONE_TRY(read_text_file(path)), nullptr, false);
-  if (document.is_discarded()) {
-    return Error{ErrorCode::BadInput, Fault::User, path, "the file is not JSON", "a JSON document", {}, {}};
+  const std::string text = HONE_TRY(read_text_file(path));
+  try {
+    return Json::parse(text);
+  } catch (const Json::parse_error& error) {
+    // What the parser says after its own name and number: "syntax error while parsing value - ..".
+    const std::string_view what = error.what();
+    return Error{ErrorCode::BadInput,    Fault::User,       fmt::format("{}, byte {}", path, error.byte),
+                 "the file is not JSON", "a JSON document", std::string(what.substr(what.find("] ") + 2)),
+                 "correct the file"};
   }
-  return document;
 }
 
 void print_text(const std::string& text, bool json) {
@@ -36,25 +40,34 @@ Status run_render(const RenderFlags& flags) {
   const Checkpoint checkpoint = HONE_TRY(open_checkpoint(flags.model));
   const Tokenizer tokenizer = HONE_TRY(Tokenizer::from_metadata(checkpoint.metadata));
   if (tokenizer.chat_template().empty()) {
-    return Error{ErrorCode::BadModel, Fault::File, flags.model, "the file carries no chat template", "tokenizer.chat_template",
-                 "none", {}};
+    return Error{ErrorCode::BadModel,       Fault::File, flags.model, "the file carries no chat template",
+                 "tokenizer.chat_template", "none",      {}};
   }
   const Json document = HONE_TRY(parse_json_file(flags.messages));
   if (!document.is_object() || !document.contains("messages")) {
-    return Error{ErrorCode::BadInput, Fault::User, flags.messages, "the file has no messages", "{\"messages\": [..]}", {}, {}};
+    return Error{ErrorCode::BadInput,
+                 Fault::User,
+                 flags.messages,
+                 "the file has no messages",
+                 "{\"messages\": [..]}",
+                 {},
+                 {}};
   }
   ChatOptions options;
   options.add_generation_prompt = flags.add_generation_prompt;
   for (const std::string& assignment : flags.variables) {
     const std::size_t equals = assignment.find('=');
-    Json value = equals == std::string::npos ? Json() : Json::parse(assignment.substr(equals + 1), nullptr, false);
+    Json value =
+        equals == std::string::npos ? Json() : Json::parse(assignment.substr(equals + 1), nullptr, false);
     if (equals == std::string::npos || value.is_discarded()) {
-      return Error{ErrorCode::Usage, Fault::User, "--set", "a variable is set with name=json", "enable_thinking=false", assignment, {}};
+      return Error{ErrorCode::Usage,        Fault::User, "--set", "a variable is set with name=json",
+                   "enable_thinking=false", assignment,  {}};
     }
     options.variables[assignment.substr(0, equals)] = std::move(value);
   }
   const Json tools = document.contains("tools") ? document["tools"] : Json();
-  print_text(HONE_TRY(render_chat(tokenizer.chat_template(), document["messages"], tools, special_token_texts(tokenizer), options)),
+  print_text(HONE_TRY(render_chat(tokenizer.chat_template(), document["messages"], tools,
+                                  special_token_texts(tokenizer), options)),
              flags.json);
   return {};
 }
@@ -78,7 +91,8 @@ Verb add_render(CLI::App& app) {
   CLI::App* verb = app.add_subcommand("render", "the chat template applied to messages");
   auto flags = std::make_shared<RenderFlags>();
   flags->add_to(*verb, true);
-  verb->add_option("--messages", flags->messages, "a JSON file with `messages`, optionally `tools`")->required();
+  verb->add_option("--messages", flags->messages, "a JSON file with `messages`, optionally `tools`")
+      ->required();
   verb->add_flag("--add-generation-prompt", flags->add_generation_prompt, "end where the answer begins");
   verb->add_option("--set", flags->variables, "another variable of the template: name=json")->take_all();
   return {verb, &flags->json, [flags] { return run_render(*flags); }};

@@ -1,12 +1,11 @@
 // hone run: a prompt in, the continuation out, streaming.
+#include <cstdio>
 #include <fmt/format.h>
+#include <iostream>
+#include <memory>
 #include <unistd.h>
 
-#include <cstdio>
-#include <iostream>
-#include <iterator>
-#include <memory>
-
+#include "apps/check_ids.h"
 #include "apps/interrupt.h"
 #include "apps/level_table.h"
 #include "apps/progress.h"
@@ -27,23 +26,34 @@ struct RunFlags : CommonFlags {
   bool ignore_end = false;
   GenerateOptions generate;
   CLI::Option* prompt_option = nullptr;
+  CLI::Option* ids_option = nullptr;
 };
 
 Result<std::string> prompt_text(const RunFlags& flags) {
   if (!flags.file.empty()) return read_text_file(flags.file);
   if (flags.prompt_option->count() > 0) return flags.prompt;
-  return std::string(std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>());
+  return read_stdin();
 }
 
 Error no_tokenizer(const RunFlags& flags) {
-  return Error{ErrorCode::BadModel, Fault::File, flags.model, "the file carries no tokenizer", "tokenizer.ggml.* keys", "none",
+  return Error{ErrorCode::BadModel,
+               Fault::File,
+               flags.model,
+               "the file carries no tokenizer",
+               "tokenizer.ggml.* keys",
+               "none",
                "give the prompt as token ids: --ids 1,2,3"};
 }
 
 Result<std::string> apply_template(const RunFlags& flags, const Tokenizer& tokenizer, const Json& messages) {
   if (tokenizer.chat_template().empty()) {
-    return Error{ErrorCode::BadModel, Fault::File, flags.model, "the file carries no chat template", "tokenizer.chat_template",
-                 "none", "continue the text as it stands with --raw"};
+    return Error{ErrorCode::BadModel,
+                 Fault::File,
+                 flags.model,
+                 "the file carries no chat template",
+                 "tokenizer.chat_template",
+                 "none",
+                 "continue the text as it stands with --raw"};
   }
   return render_chat(tokenizer.chat_template(), messages, nullptr, special_token_texts(tokenizer));
 }
@@ -54,27 +64,53 @@ Json first_messages(const RunFlags& flags) {
   return messages;
 }
 
-Result<std::vector<std::int32_t>> prompt_ids(const RunFlags& flags, const Tokenizer* tokenizer) {
-  if (!flags.ids.empty()) return parse_ids("--ids", flags.ids);
-  if (tokenizer == nullptr) return no_tokenizer(flags);
-  const std::string text = HONE_TRY(prompt_text(flags));
-  if (text.empty()) {
-    return Error{ErrorCode::BadInput, Fault::User, "prompt", "the prompt is empty", "some text", "none",
-                 "give a prompt with -p, -f or --ids"};
+// The prompt as it was given, read before the model is loaded: ids, or a text that is not empty.
+struct Prompt {
+  std::vector<std::int32_t> ids;
+  std::string text;
+};
+
+Result<Prompt> read_prompt(const RunFlags& flags) {
+  Prompt prompt;
+  if (flags.ids_option->count() > 0) {
+    prompt.ids = HONE_TRY(parse_ids("--ids", flags.ids));
+    return prompt;
   }
-  if (flags.raw) return tokenizer->encode(text);
+  prompt.text = HONE_TRY(prompt_text(flags));
+  if (!prompt.text.empty()) return prompt;
+  return Error{ErrorCode::BadInput,
+               Fault::User,
+               "prompt",
+               "the prompt is empty",
+               "some text",
+               "none",
+               "give a prompt with -p, -f or --ids"};
+}
+
+Result<std::vector<std::int32_t>> prompt_ids(const RunFlags& flags, const Prompt& prompt,
+                                             const Tokenizer* tokenizer) {
+  if (!prompt.ids.empty()) return prompt.ids;
+  if (tokenizer == nullptr) return no_tokenizer(flags);
+  if (flags.raw) return tokenizer->encode(prompt.text);
   Json messages = first_messages(flags);
-  messages.push_back({{"role", "user"}, {"content", text}});
+  messages.push_back({{"role", "user"}, {"content", prompt.text}});
   // The template writes the begin token itself.
   const std::string rendered = HONE_TRY(apply_template(flags, *tokenizer, messages));
   return tokenizer->encode(rendered, {.parse_special = true, .add_special = false});
 }
 
 // One request: the error of an interrupt included.
-Result<Generation> answer(Session& session, const RunFlags& flags, std::span<const std::int32_t> ids, std::int64_t past) {
+Result<Generation> answer(Session& session, const RunFlags& flags, std::span<const std::int32_t> ids,
+                          std::int64_t past) {
+  HONE_TRY(check_vocabulary(session, ids));
+  HONE_TRY(check_length(session, past + static_cast<std::int64_t>(ids.size())));
   const auto stream = [&](std::string_view piece) {
-    if (!flags.json) print_answer(piece);
-    return !interrupted();
+    // What has been streamed is worth a clean end.
+    if (!flags.json) {
+      watch_interrupts();
+      print_answer(piece);
+    }
+    return !interrupted() && answer_status().ok();
   };
   return generate(session, ids, past, flags.generate, stream);
 }
@@ -83,19 +119,20 @@ Result<Generation> answer(Session& session, const RunFlags& flags, std::span<con
 void print_stats(const RunFlags& flags, Session& session, const Generation& made) {
   const CompiledModel& model = session.model();
   const Plan& plan = model.plan;
-  std::string out = fmt::format("\n{:.1f} tokens/s decode, first token {:.3f} s, {:.1f} tokens/s prefill, load {:.2f} s\n",
-                                made.decode_tokens_per_s, made.first_token_s, made.prefill_tokens_per_s,
-                                session.load_seconds());
-  out += fmt::format("{} threads ({}), {}; {} tokens in, {} out; {} launches per token, {} compile\n", plan.target.threads,
-                     model.thread_source, isa_name(plan.target.isa), made.prompt_tokens, made.ids.size(),
-                     made.launches_per_token, compile_count());
+  std::string out = fmt::format(
+      "\n{:.1f} tokens/s decode, first token {:.3f} s, {:.1f} tokens/s prefill, load {:.2f} s\n",
+      made.decode_tokens_per_s, made.first_token_s, made.prefill_tokens_per_s, session.load_seconds());
+  out += fmt::format("{} threads ({}), {}; {} tokens in, {} out; {} launches per token, {} compile\n",
+                     plan.target.threads, model.thread_source, isa_name(plan.target.isa), made.prompt_tokens,
+                     made.ids.size(), made.launches_per_token, compile_count());
   if (plan.fallbacks() > 0) {
     out += fmt::format("{} of {} launches on fast kernels, the rest on reference kernels\n",
                        plan.launches() - plan.fallbacks(), plan.launches());
   }
   const std::int64_t peak = session.peak_bytes();
-  out += fmt::format("memory: predicted {}, measured {} ({:.3f} of it)\n", human_bytes(session.memory().total_bytes),
-                     human_bytes(peak), static_cast<double>(peak) / static_cast<double>(session.memory().total_bytes));
+  out += fmt::format("memory: predicted {}, measured {} ({:.3f} of it)\n",
+                     human_bytes(session.memory().total_bytes), human_bytes(peak),
+                     static_cast<double>(peak) / static_cast<double>(session.memory().total_bytes));
   print_note(out);
   const Result<std::string> table = level_table(flags.model, session.options());
   if (table.ok()) print_note(*table);
@@ -125,6 +162,7 @@ Status chat(const RunFlags& flags, Session& session) {
   Json messages = first_messages(flags);
   std::vector<std::int32_t> held;  // ids whose keys and values the state holds
   print_note("chat: an empty line or Ctrl-D ends it, /reset forgets\n");
+  watch_interrupts();
   std::string line;
   while (print_note("> "), std::getline(std::cin, line) && !line.empty()) {
     if (line == "/reset") {
@@ -134,7 +172,8 @@ Status chat(const RunFlags& flags, Session& session) {
     }
     messages.push_back({{"role", "user"}, {"content", line}});
     const std::string text = HONE_TRY(apply_template(flags, *tokenizer, messages));
-    const std::vector<std::int32_t> ids = HONE_TRY(tokenizer->encode(text, {.parse_special = true, .add_special = false}));
+    const std::vector<std::int32_t> ids =
+        HONE_TRY(tokenizer->encode(text, {.parse_special = true, .add_special = false}));
     std::size_t shared = 0;
     while (shared < held.size() && shared + 1 < ids.size() && held[shared] == ids[shared]) ++shared;
     const std::span<const std::int32_t> fresh = std::span(ids).subspan(shared);
@@ -146,23 +185,31 @@ Status chat(const RunFlags& flags, Session& session) {
     if (!made.ids.empty()) held.insert(held.end(), made.ids.begin(), made.ids.end() - 1);
     messages.push_back({{"role", "assistant"}, {"content", made.text}});
   }
-  return {};
+  return interrupted() ? Status(interrupted_error()) : Status();
 }
 
 Status run(RunFlags& flags) {
   const EngineOptions options = HONE_TRY(flags.engine_options());
   flags.generate.ignore_end_tokens = flags.ignore_end;
   if (flags.generate.max_tokens < 1) {
-    return Error{ErrorCode::Usage, Fault::User, "--max-tokens", "an answer has at least one token", "1 or more",
-                 fmt::format("{}", flags.generate.max_tokens), {}};
+    return Error{ErrorCode::Usage,
+                 Fault::User,
+                 "--max-tokens",
+                 "an answer has at least one token",
+                 "1 or more",
+                 fmt::format("{}", flags.generate.max_tokens),
+                 {}};
   }
-  watch_interrupts();
+  const bool has_prompt =
+      flags.prompt_option->count() > 0 || !flags.file.empty() || flags.ids_option->count() > 0;
+  const bool chatting = !has_prompt && isatty(STDIN_FILENO) == 1 && !flags.json;
+  Prompt prompt;
+  if (!chatting) prompt = HONE_TRY(read_prompt(flags));
   Progress progress("loading");
   const std::unique_ptr<Session> session = HONE_TRY(Session::open(flags.model, options, progress.callback()));
   progress.done();
-  const bool has_prompt = flags.prompt_option->count() > 0 || !flags.file.empty() || !flags.ids.empty();
-  if (!has_prompt && isatty(STDIN_FILENO) == 1 && !flags.json) return chat(flags, *session);
-  const std::vector<std::int32_t> ids = HONE_TRY(prompt_ids(flags, session->tokenizer()));
+  if (chatting) return chat(flags, *session);
+  const std::vector<std::int32_t> ids = HONE_TRY(prompt_ids(flags, prompt, session->tokenizer()));
   const Generation made = HONE_TRY(answer(*session, flags, ids, 0));
   if (flags.json) {
     print_json(run_json(*session, made, ids));
@@ -186,15 +233,19 @@ Verb add_run(CLI::App& app) {
   flags->prompt_option = verb->add_option("-p,--prompt", flags->prompt, "the prompt");
   auto* file = verb->add_option("-f,--file", flags->file, "the prompt from a file");
   auto* ids = verb->add_option("--ids", flags->ids, "the prompt as token ids: 1,2,3");
+  flags->ids_option = ids;
   flags->prompt_option->excludes(file)->excludes(ids);
   file->excludes(ids);
   verb->add_option("-n,--max-tokens", generate.max_tokens, "most tokens to make")->capture_default_str();
   verb->add_flag("--raw", flags->raw, "continue the text as it stands, without the chat template");
   verb->add_option("--system", flags->system, "system prompt");
   verb->add_option("--temperature", generate.sampler.temperature, "0 is greedy")->capture_default_str();
-  verb->add_option("--top-k", generate.sampler.top_k, "keep the k most likely; 0 is off")->capture_default_str();
-  verb->add_option("--top-p", generate.sampler.top_p, "keep the most likely that sum to p; 1 is off")->capture_default_str();
-  verb->add_option("--min-p", generate.sampler.min_p, "drop below p times the most likely; 0 is off")->capture_default_str();
+  verb->add_option("--top-k", generate.sampler.top_k, "keep the k most likely; 0 is off")
+      ->capture_default_str();
+  verb->add_option("--top-p", generate.sampler.top_p, "keep the most likely that sum to p; 1 is off")
+      ->capture_default_str();
+  verb->add_option("--min-p", generate.sampler.min_p, "drop below p times the most likely; 0 is off")
+      ->capture_default_str();
   verb->add_option("--repeat-penalty", generate.sampler.repeat_penalty, "1 is off")->capture_default_str();
   verb->add_option("--seed", generate.sampler.seed, "of the draws")->capture_default_str();
   verb->add_option("--stop", generate.stop, "a text that ends the answer; may be given again")->take_all();

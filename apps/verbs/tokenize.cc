@@ -1,8 +1,7 @@
 // hone tokenize: text to ids, and back.
+#include <algorithm>
 #include <fmt/format.h>
-
-#include <iostream>
-#include <iterator>
+#include <limits>
 #include <memory>
 #include <sstream>
 
@@ -30,8 +29,31 @@ Result<Tokenizer> load_tokenizer(const std::string& path) {
 }
 
 Error bad_line(std::size_t number, std::string expected) {
-  return Error{ErrorCode::BadInput, Fault::User, fmt::format("--jsonl, line {}", number),
-               "the line is no JSON object of the form wanted", std::move(expected), {}, {}};
+  return Error{ErrorCode::BadInput,
+               Fault::User,
+               fmt::format("--jsonl, line {}", number),
+               "the line is no JSON object of the form wanted",
+               std::move(expected),
+               {},
+               {}};
+}
+
+constexpr std::int64_t kLowest = std::numeric_limits<std::int32_t>::min();
+constexpr std::int64_t kHighest = std::numeric_limits<std::int32_t>::max();
+
+// Decoding would pass over an unknown id in silence.
+Status check_known(const Tokenizer& tokenizer, const std::vector<std::int32_t>& ids, std::string where) {
+  for (const std::int32_t id : ids) {
+    if (id >= 0 && id < tokenizer.vocab_size()) continue;
+    return Error{ErrorCode::BadInput,
+                 Fault::User,
+                 std::move(where),
+                 "a token id is outside the vocabulary",
+                 fmt::format("0 to {}", tokenizer.vocab_size() - 1),
+                 fmt::format("{}", id),
+                 {}};
+  }
+  return {};
 }
 
 // {"text":..} a line -> {"ids":..} a line; {"ids":..} -> {"text":..}.
@@ -45,15 +67,17 @@ Status run_lines(const TokenizeFlags& flags, const Tokenizer& tokenizer) {
     if (line.empty()) continue;
     const Json object = Json::parse(line, nullptr, false);
     if (object.is_object() && object.contains("text") && object["text"].is_string()) {
-      const std::vector<std::int32_t> ids =
-          HONE_TRY(tokenizer.encode(object["text"].get<std::string>(), {.parse_special = true, .add_special = !flags.no_special}));
+      const std::vector<std::int32_t> ids = HONE_TRY(tokenizer.encode(
+          object["text"].get<std::string>(), {.parse_special = true, .add_special = !flags.no_special}));
       out += Json{{"ids", ids}}.dump() + "\n";
     } else if (object.is_object() && object.contains("ids") && object["ids"].is_array()) {
       std::vector<std::int32_t> ids;
       for (const Json& id : object["ids"]) {
         if (!id.is_number_integer()) return bad_line(number, "ids that are whole numbers");
-        ids.push_back(id.get<std::int32_t>());
+        // Clamped: any number outside is refused below with itself or the nearest of 32 bits.
+        ids.push_back(static_cast<std::int32_t>(std::clamp(id.get<std::int64_t>(), kLowest, kHighest)));
       }
+      HONE_TRY(check_known(tokenizer, ids, fmt::format("--jsonl, line {}", number)));
       const std::string text = tokenizer.decode(ids, {.skip_special = flags.no_special});
       out += Json{{"text", to_valid_utf8(text)}}.dump() + "\n";
     } else {
@@ -69,7 +93,9 @@ Status run(const TokenizeFlags& flags) {
   if (!flags.jsonl.empty()) return run_lines(flags, tokenizer);
   if (flags.decode) {
     const std::string list = !flags.ids.empty() ? flags.ids : flags.prompt;
-    const std::string text = tokenizer.decode(HONE_TRY(parse_ids("--ids", list)), {.skip_special = flags.no_special});
+    const std::vector<std::int32_t> ids = HONE_TRY(parse_ids("--ids", list));
+    HONE_TRY(check_known(tokenizer, ids, "--ids"));
+    const std::string text = tokenizer.decode(ids, {.skip_special = flags.no_special});
     if (flags.json) {
       print_json({{"text", to_valid_utf8(text)}});
     } else {
@@ -80,7 +106,7 @@ Status run(const TokenizeFlags& flags) {
   std::string text = flags.prompt;
   if (!flags.file.empty()) text = HONE_TRY(read_text_file(flags.file));
   if (flags.file.empty() && flags.prompt_option->count() == 0) {
-    text.assign(std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>());
+    text = HONE_TRY(read_stdin());
   }
   const std::vector<std::int32_t> ids =
       HONE_TRY(tokenizer.encode(text, {.parse_special = true, .add_special = !flags.no_special}));
@@ -102,7 +128,8 @@ Verb add_tokenize(CLI::App& app) {
   verb->add_option("-f,--file", flags->file, "the text from a file");
   verb->add_option("--jsonl", flags->jsonl, "a file of {\"text\":..} or {\"ids\":..}, one a line");
   verb->add_option("--ids", flags->ids, "ids to decode: 1,2,3");
-  verb->add_flag("--no-special", flags->no_special, "add no begin and end tokens; leave special tokens out when decoding");
+  verb->add_flag("--no-special", flags->no_special,
+                 "add no begin and end tokens; leave special tokens out when decoding");
   verb->add_flag("--decode", flags->decode, "ids to text");
   return {verb, &flags->json, [flags] { return run(*flags); }};
 }
