@@ -323,7 +323,7 @@ class Planner {
     std::vector<Lifetime> lifetimes;
     lifetimes.reserve(buffers_.size());
     for (const DynamicBuffer& buffer : buffers_) lifetimes.push_back({buffer.bytes, buffer.first, buffer.last});
-    OffsetPlan offsets = HONE_TRY(plan_offsets(lifetimes, plan_.bound));
+    OffsetPlan offsets = HONE_TRY(plan_offsets(lifetimes, plan_.bound, options_.runnable));
     plan_.dynamic_bytes = offsets.peak_bytes;
     plan_.dynamic_peak = offsets.peak;
     plan_.dynamic_lower_bound_bytes = offsets.lower_bound_bytes;

@@ -102,7 +102,7 @@ void write_formulas(std::span<const Lifetime> lifetimes, const std::vector<Item>
 
 }  // namespace
 
-Result<OffsetPlan> plan_offsets(std::span<const Lifetime> lifetimes, const Bindings& bound) {
+Result<OffsetPlan> plan_offsets(std::span<const Lifetime> lifetimes, const Bindings& bound, bool formulas) {
   std::vector<Item> items;
   items.reserve(lifetimes.size());
   for (const Lifetime& life : lifetimes) {
@@ -130,6 +130,12 @@ Result<OffsetPlan> plan_offsets(std::span<const Lifetime> lifetimes, const Bindi
       plan.order = name;
     }
     if (best.peak == plan.lower_bound_bytes) break;
+  }
+  if (!formulas) {
+    plan.offsets.assign(best.offsets.begin(), best.offsets.end());
+    plan.peak = Dim(best.peak);
+    plan.peak_bytes = best.peak;
+    return plan;
   }
   write_formulas(lifetimes, items, best, plan);
   plan.peak_bytes = HONE_TRY(plan.peak.evaluate(bound));

@@ -33,6 +33,7 @@ struct OffsetPlan {
 // above of offset(j) + size(j). Values that are alive together keep their vertical order, so the formulas are free of
 // overlap for every value of the symbols, not only at the bound; at the bound they are no larger than what was placed.
 // A formula that grows too long is replaced by the number that was placed, which is as safe.
-Result<OffsetPlan> plan_offsets(std::span<const Lifetime> lifetimes, const Bindings& bound);
+// `formulas` false: sizes at the bound are wanted only; offsets are the numbers placed there.
+Result<OffsetPlan> plan_offsets(std::span<const Lifetime> lifetimes, const Bindings& bound, bool formulas = true);
 
 }  // namespace hone
