@@ -1,0 +1,187 @@
+// The session and the generation loop: one compile for every length, and the edges of what a caller may ask.
+#include "engine/session.h"
+
+#include <gtest/gtest.h>
+#include <numeric>
+#include <random>
+
+#include "engine/generate.h"
+#include "engine/likelihood.h"
+#include "engine_test_support.h"
+
+namespace hone::test {
+namespace {
+
+const std::string kModel = "gguf/llama-256-Q4_1.gguf";
+
+EngineOptions small_options() {
+  EngineOptions options;
+  options.context = 64;
+  options.threads = 2;
+  return options;
+}
+
+Result<std::span<const float>> one_step(Session& session, const Ids& ids, std::int64_t past) {
+  const Session::Row last{0, static_cast<std::int64_t>(ids.size()) - 1};
+  return session.step({&ids, 1}, {&past, 1}, {&last, 1});
+}
+
+TEST(Session, OneCompileServesEveryLength) {
+  const std::int64_t before = compile_count();
+  const std::unique_ptr<Session> session = open_session(data_path(kModel), small_options());
+  ASSERT_NE(session, nullptr);
+  std::vector<std::int64_t> lengths(64);
+  std::iota(lengths.begin(), lengths.end(), 1);
+  std::shuffle(lengths.begin(), lengths.end(), std::mt19937(7));
+  for (const std::int64_t length : lengths) {
+    Ids ids(static_cast<std::size_t>(length));
+    std::iota(ids.begin(), ids.end(), 17);
+    const Result<std::span<const float>> logits = session->prefill(ids, 0);
+    ASSERT_TRUE(logits.ok()) << length << ": " << describe(logits.error());
+    EXPECT_EQ(static_cast<std::int64_t>(logits->size()), session->model().config.vocabulary);
+    for (const float logit : *logits) ASSERT_TRUE(std::isfinite(logit)) << length;
+  }
+  EXPECT_EQ(compile_count() - before, 1);
+}
+
+TEST(Session, AFullContextIsAnError) {
+  const std::unique_ptr<Session> session = open_session(data_path(kModel), small_options());
+  ASSERT_NE(session, nullptr);
+  const Result<std::span<const float>> long_prompt = session->prefill(Ids(65, 1), 0);
+  ASSERT_FALSE(long_prompt.ok());
+  EXPECT_EQ(long_prompt.error().code, ErrorCode::BadInput);
+  EXPECT_EQ(long_prompt.error().fault, Fault::User);
+  EXPECT_EQ(long_prompt.error().expected, "at most 64 tokens");
+  ASSERT_TRUE(session->prefill(Ids(64, 1), 0).ok());
+  const Result<std::span<const float>> one_more = one_step(*session, {1}, 64);
+  ASSERT_FALSE(one_more.ok());
+  EXPECT_EQ(one_more.error().actual, "65 tokens");
+  EXPECT_TRUE(one_step(*session, {1}, 63).ok()) << "an error must leave the session usable";
+}
+
+TEST(Session, AnIdOutsideTheVocabularyIsAnError) {
+  const std::unique_ptr<Session> session = open_session(data_path(kModel), small_options());
+  ASSERT_NE(session, nullptr);
+  ASSERT_EQ(session->model().config.vocabulary, 512);
+  for (const std::int32_t id : {-1, 512, 2'000'000'000}) {
+    const Result<std::span<const float>> logits = session->prefill(Ids{1, id}, 0);
+    ASSERT_FALSE(logits.ok()) << id;
+    EXPECT_EQ(logits.error().code, ErrorCode::BadInput);
+    EXPECT_EQ(logits.error().expected, "0 to 511");
+    EXPECT_EQ(logits.error().actual, std::to_string(id));
+  }
+  EXPECT_TRUE(session->prefill(Ids{0, 511}, 0).ok());
+}
+
+TEST(Session, AnEmptyPromptIsAnError) {
+  const std::unique_ptr<Session> session = open_session(data_path(kModel), small_options());
+  ASSERT_NE(session, nullptr);
+  EXPECT_EQ(session->prefill({}, 0).error().code, ErrorCode::BadInput);
+  EXPECT_EQ(one_step(*session, {}, 0).error().code, ErrorCode::BadInput);
+  EXPECT_EQ(generate(*session, {}, 0, {}).error().code, ErrorCode::BadInput);
+  const Ids one{1};
+  EXPECT_EQ(likelihood(*session, one).error().code, ErrorCode::BadInput);
+}
+
+TEST(Session, AContextBeyondTheModelsIsAnError) {
+  EngineOptions options = small_options();
+  options.context = 1'000'000'000;
+  const Result<std::unique_ptr<Session>> session = Session::open(data_path(kModel), options);
+  ASSERT_FALSE(session.ok());
+  EXPECT_EQ(session.error().code, ErrorCode::Usage);
+  EXPECT_EQ(session.error().where, "--ctx");
+}
+
+TEST(Session, OverTheBudgetIsAnErrorThatNamesTheContextThatFits) {
+  EngineOptions options = small_options();
+  options.batch =
+      64;  // with one sequence the buffer for loading is larger than the cache, whatever the context
+  const std::unique_ptr<Session> session = open_session(data_path(kModel), options);
+  ASSERT_NE(session, nullptr);
+  options.memory = session->memory().total_bytes - 1;
+  const Result<std::unique_ptr<Session>> refused = Session::open(data_path(kModel), options);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, ErrorCode::DoesNotFit);
+  EXPECT_NE(refused.error().expected.find(std::to_string(options.memory + 1)), std::string::npos);
+  EXPECT_NE(refused.error().actual.find(std::to_string(options.memory)), std::string::npos);
+  EXPECT_NE(refused.error().next_step.find("--ctx "), std::string::npos) << refused.error().next_step;
+  options.memory += 1;
+  EXPECT_TRUE(Session::open(data_path(kModel), options).ok());
+}
+
+TEST(Session, EachLayersMemoryAddsUp) {
+  const std::unique_ptr<Session> session = open_session(data_path(kModel), small_options());
+  ASSERT_NE(session, nullptr);
+  const MemoryStatement& memory = session->memory();
+  EXPECT_EQ(memory.static_bytes + memory.dynamic_bytes + memory.workspace_bytes, memory.total_bytes);
+  std::int64_t items = 0;
+  for (const MemoryItem& item : memory.items) items += item.bytes;
+  EXPECT_EQ(items, memory.total_bytes);
+  std::int64_t state = 0;
+  for (const LayerMemory& layer : memory.layers) state += layer.state_bytes;
+  EXPECT_EQ(state, session->model().plan.state_bytes);
+  // f16 keys and values of 2 layers, 2 kv heads of 64, 64 tokens.
+  EXPECT_EQ(state, 2 * 2 * 2 * 64 * 64 * 2);
+}
+
+TEST(Generate, IsTheArgMaxOfEachStep) {
+  const std::unique_ptr<Session> session = open_session(data_path(kModel), small_options());
+  ASSERT_NE(session, nullptr);
+  const Ids prompt{1, 2, 3, 4, 5};
+  GenerateOptions options;
+  options.max_tokens = 12;
+  options.sampler.temperature = 0;
+  options.ignore_end_tokens = true;
+  const Result<Generation> made = generate(*session, prompt, 0, options);
+  ASSERT_TRUE(made.ok()) << describe(made.error());
+  ASSERT_EQ(made->ids.size(), 12U);
+  EXPECT_EQ(made->finish, Finish::Length);
+  EXPECT_EQ(made->prompt_tokens, 5);
+  EXPECT_EQ(made->launches_per_token, session->model().plan.launches());
+  Ids so_far = prompt;
+  for (const std::int32_t id : made->ids) {
+    const Result<std::span<const float>> logits = session->prefill(so_far, 0);
+    ASSERT_TRUE(logits.ok());
+    EXPECT_EQ(arg_max(*logits), id);
+    so_far.push_back(id);
+  }
+}
+
+TEST(Generate, EndsWhereTheContextEnds) {
+  const std::unique_ptr<Session> session = open_session(data_path(kModel), small_options());
+  ASSERT_NE(session, nullptr);
+  GenerateOptions options;
+  options.max_tokens = 100;
+  options.sampler.temperature = 0;
+  options.ignore_end_tokens = true;
+  const Result<Generation> made = generate(*session, Ids(60, 9), 0, options);
+  ASSERT_TRUE(made.ok()) << describe(made.error());
+  // Four steps fill the context; the last of them gives a fifth id, which needs no place.
+  EXPECT_EQ(made->ids.size(), 5U);
+  EXPECT_EQ(made->finish, Finish::Length);
+}
+
+// The likelihood of a text is the sum over its steps, however it is cut.
+TEST(Likelihood, IsTheSumOverTheLogits) {
+  EngineOptions options = small_options();
+  options.all_logits = true;
+  options.chunk = 7;
+  const std::unique_ptr<Session> session = open_session(data_path(kModel), options);
+  ASSERT_NE(session, nullptr);
+  const Ids ids{7, 300, 12, 511, 0, 45, 46, 47, 48, 200, 201, 202, 203, 204, 205, 206};
+  const Result<Likelihood> sum = likelihood(*session, ids);
+  ASSERT_TRUE(sum.ok()) << describe(sum.error());
+  EXPECT_EQ(sum->tokens, 15);
+  const std::vector<float> logits = all_logits(*session, ids, 7);
+  double expected = 0;
+  for (std::size_t t = 0; t + 1 < ids.size(); ++t) {
+    const std::span<const float> row = row_of(logits, t, 512);
+    double total = 0;
+    for (const float logit : row) total += std::exp(static_cast<double>(logit));
+    expected += std::log(total) - static_cast<double>(row[static_cast<std::size_t>(ids[t + 1])]);
+  }
+  EXPECT_NEAR(sum->nll_sum, expected, 1e-9 * expected);
+}
+
+}  // namespace
+}  // namespace hone::test
