@@ -1,0 +1,268 @@
+#!/usr/bin/env python3
+"""What each verb answers: the fields of its document, its exit code, and which stream has what."""
+import json
+import os
+import re
+import struct
+import unittest
+
+import command
+from command import CONTEXT, IDS, LLAMA, LLAMA_Q4, QWEN, VOCABULARY, CommandTest
+from gguf_bytes import Gguf, write_sparse_llama
+
+RUN_FIELDS = {"prompt_ids", "ids", "text", "finish", "load_s", "first_token_s", "prefill_tokens_per_s", "decode_tokens_per_s",
+              "predicted_bytes", "peak_bytes", "threads", "isa", "launches_per_token", "compiles"}
+PLAN_FIELDS = {"total_bytes", "static_bytes", "dynamic_bytes", "workspace_bytes", "kv_bytes", "activation_bytes",
+               "activation_lower_bound_bytes", "layers", "launches"}
+PASS_FIELDS = {"name", "nodes_before", "nodes_after", "launches_before", "launches_after", "bytes_before", "bytes_after",
+               "memory_before_bytes", "memory_after_bytes", "ms", "contract"}
+CHAIN = ("nodes", "launches", "bytes")
+
+
+class RunTest(CommandTest):
+    def test_document(self):
+        made = self.answer("run", LLAMA, "--ids", IDS, "-n", 6)
+        self.assertLessEqual(RUN_FIELDS, set(made))
+        self.assertEqual(made["prompt_ids"], [int(i) for i in IDS.split(",")])
+        self.assertIn(made["finish"], ("stop", "length"))
+        self.assertLessEqual(len(made["ids"]), 6)
+        self.assertEqual(made["compiles"], 1)
+        self.assertGreater(made["predicted_bytes"], 0)
+
+    def test_length_is_the_finish_of_a_full_budget_and_of_a_full_context(self):
+        made = self.answer("run", LLAMA, "--ids", IDS, "-n", 5, "--ignore-end")
+        self.assertEqual((made["finish"], len(made["ids"])), ("length", 5))
+        made = self.answer("run", LLAMA, "--ids", "1,2,3", "-n", 100, "--ignore-end", "--ctx", 8)
+        self.assertEqual(made["finish"], "length")
+        # Five places are left, and the last token made needs none.
+        self.assertEqual(len(made["ids"]), 6)
+
+    def test_streamed_text_is_the_text_of_the_document(self):
+        prompt = ("run", LLAMA, "-p", "a river", "--raw", "-n", 24, "--ignore-end")
+        streamed = self.ok(*prompt)
+        self.assertEqual(streamed.out.decode(), self.answer(*prompt)["text"] + "\n")
+        self.assertEqual(streamed.err, "")
+
+    def test_stats_go_to_stderr(self):
+        done = self.ok("run", LLAMA, "--ids", IDS, "-n", 3, "--stats", "--json")
+        self.assertEqual(done.json["prompt_ids"][0], 1)
+        self.assertIn("tokens/s decode", done.err)
+
+    def test_prompt_from_file_stdin_and_flag_is_the_same(self):
+        wanted = self.answer("run", LLAMA, "-p", "of the mill", "--raw", "-n", 1)["prompt_ids"]
+        file = self.write("prompt.txt", "of the mill")
+        self.assertEqual(self.answer("run", LLAMA, "-f", file, "--raw", "-n", 1)["prompt_ids"], wanted)
+        self.assertEqual(self.answer("run", LLAMA, "--raw", "-n", 1, stdin=b"of the mill")["prompt_ids"], wanted)
+
+    def test_stop_text_ends_the_answer_and_is_not_part_of_it(self):
+        prompt = ("run", LLAMA, "-p", "a river", "--raw", "-n", 24, "--ignore-end")
+        text = self.answer(*prompt)["text"]
+        clean = re.search(r"[A-Za-z]{2,}", text[4:])
+        self.assertIsNotNone(clean, text)
+        stop = clean.group()
+        made = self.answer(*prompt, "--stop", stop)
+        self.assertEqual((made["text"], made["finish"]), (text[:text.index(stop)], "stop"))
+
+    def test_seed_repeats_and_another_seed_differs(self):
+        hot = ("run", LLAMA, "--ids", IDS, "-n", 16, "--temperature", 1.5, "--ignore-end", "--seed")
+        first = self.answer(*hot, 7)["ids"]
+        self.assertEqual(self.answer(*hot, 7)["ids"], first)
+        self.assertNotEqual(self.answer(*hot, 8)["ids"], first)
+
+    def test_raw_leaves_the_chat_template_out(self):
+        plain = self.answer("run", LLAMA, "-p", "x", "-n", 1)["prompt_ids"]
+        raw = self.answer("run", LLAMA, "-p", "x", "-n", 1, "--raw")["prompt_ids"]
+        self.assertGreater(len(plain), len(raw))
+        more = self.answer("run", LLAMA, "-p", "x", "-n", 1, "--system", "be brief")["prompt_ids"]
+        self.assertGreater(len(more), len(plain))
+
+
+class PlanTest(CommandTest):
+    def test_document(self):
+        plan = self.answer("plan", LLAMA)
+        self.assertLessEqual(PLAN_FIELDS, set(plan))
+        self.assertEqual(plan["static_bytes"] + plan["dynamic_bytes"] + plan["workspace_bytes"], plan["total_bytes"])
+        self.assertLessEqual(plan["activation_lower_bound_bytes"], plan["activation_bytes"])
+
+    def test_total_is_what_run_predicts(self):
+        for flags in ((), ("--ctx", 64), ("--ctx", 100, "--chunk", 7), ("--threads", 2), ("--level", "O1"), ("--kv", "f32"),
+                      ("--threads", 1, "--ctx", 33, "--chunk", 33, "--isa", "portable")):
+            for model in (LLAMA, QWEN):
+                with self.subTest(flags=flags, model=os.path.basename(model)):
+                    plan = self.answer("plan", model, *flags)
+                    made = self.answer("run", model, "--ids", IDS, "-n", 2, *flags)
+                    self.assertEqual(plan["total_bytes"], made["predicted_bytes"])
+
+    def test_budget_adds_what_fits(self):
+        plan = self.answer("plan", LLAMA, "--memory", "16M", "--ctx", 64)
+        largest = ("plan", LLAMA, "--ctx", 64, "--batch")
+        self.assertLessEqual(self.answer(*largest, plan["max_batch"])["total_bytes"], 16 << 20)
+        self.assertGreater(self.answer(*largest, plan["max_batch"] + 1)["total_bytes"], 16 << 20)
+        self.assertEqual(plan["max_ctx"], CONTEXT)
+
+    def test_memory_grows_with_batch_and_context(self):
+        total = {(b, c): self.answer("plan", LLAMA, "--batch", b, "--ctx", c)["total_bytes"] for b in (1, 4) for c in (64, 256)}
+        self.assertLess(total[1, 64], total[4, 64])
+        self.assertLess(total[1, 64], total[1, 256])
+
+    def test_headers_are_enough(self):
+        """A model of 8 GB whose data is a hole: what read its weights would take seconds."""
+        big = self.path("big.gguf")
+        size = write_sparse_llama(LLAMA, big)
+        self.assertGreater(size, 8 << 30)
+        for verb in ("plan", "inspect"):
+            done = self.ok(verb, big, "--json")
+            if command.limits:
+                self.assertLess(done.seconds, 1.0, verb)
+                self.assertLess(done.peak_bytes, 256 << 20, verb)
+        self.assertGreater(self.answer("plan", big)["static_bytes"], 8 << 30)
+
+
+class InspectTest(CommandTest):
+    def test_document(self):
+        seen = self.answer("inspect", LLAMA)
+        self.assertEqual(seen["architecture"], "llama")
+        self.assertEqual(len(seen["tensors"]), 21)
+        for tensor in seen["tensors"]:
+            self.assertLessEqual({"name", "dtype", "shape", "bytes"}, set(tensor))
+        by_name = {tensor["name"]: tensor for tensor in seen["tensors"]}
+        self.assertEqual(sorted(by_name["token_embd.weight"]["shape"]), [256, 512])
+        self.assertEqual(by_name["token_embd.weight"]["bytes"], 256 * 512 // 32 * 34)
+        self.assertEqual(seen["metadata"]["llama.context_length"], CONTEXT)
+        self.assertGreater(seen["parameters"], 1_000_000)
+        self.assertIn("token_embd.weight", self.ok("inspect", LLAMA).out.decode())
+
+
+class ExplainTest(CommandTest):
+    def test_document(self):
+        seen = self.answer("explain", LLAMA)
+        self.assertEqual(set(seen["levels"]), {"O0", "O1", "O2", "O3"})
+        for level in seen["levels"].values():
+            self.assertLessEqual({"nodes", "launches", "bytes", "activation_bytes"}, set(level))
+        self.assertIn("symbols", seen)
+        self.assertLess(seen["levels"]["O3"]["launches"], seen["levels"]["O1"]["launches"])
+        for row in seen["passes"]:
+            self.assertLessEqual(PASS_FIELDS, set(row))
+
+    def test_chain_has_no_gap(self):
+        rows = self.answer("explain", LLAMA)["passes"]
+        self.assertGreater(len(rows), 5)
+        for before, after in zip(rows, rows[1:]):
+            for field in CHAIN:
+                self.assertEqual(before[f"{field}_after"], after[f"{field}_before"], (before["name"], after["name"], field))
+
+    def test_level_and_context_change_the_numbers(self):
+        self.assertLess(len(self.answer("explain", LLAMA, "--level", "O1")["passes"]), len(self.answer("explain", LLAMA)["passes"]))
+        small = self.answer("explain", LLAMA, "--tokens", 16, "--ctx", 16)["levels"]["O3"]
+        self.assertLess(small["bytes"], self.answer("explain", LLAMA)["levels"]["O3"]["bytes"])
+
+    def test_graph_and_dump_are_text_that_hone_opt_reads(self):
+        graph = self.path("graph.ir")
+        folder = self.path("dump")
+        os.mkdir(folder)
+        self.ok("explain", QWEN, "--graph", graph, "--dump", folder)
+        files = sorted(os.listdir(folder))
+        self.assertGreater(len(files), 5)
+        for file in (graph, os.path.join(folder, files[0])):
+            done = command.run("hone-opt", file)
+            self.assertEqual(done.code, 0, done.err)
+            with open(file, "rb") as text:
+                self.assertEqual(done.out, text.read())
+
+
+class TextTest(CommandTest):
+    def test_tokenize_there_and_back(self):
+        text = "the river\nruns 12 miles, ünïcödé"
+        ids = self.answer("tokenize", LLAMA, "-p", text, "--no-special")["ids"]
+        self.assertEqual(json.loads(self.ok("tokenize", LLAMA, "-p", text, "--no-special").out), ids)
+        back = self.answer("tokenize", LLAMA, "--decode", "--ids", ",".join(map(str, ids)))
+        self.assertEqual(back["text"], text)
+        self.assertEqual(self.answer("tokenize", LLAMA, "-f", self.write("t", text), "--no-special")["ids"], ids)
+
+    def test_tokenize_lines(self):
+        lines = self.write("lines.jsonl", '{"text": "a river"}\n\n{"text": ""}\n{"ids": [72, 105]}\n')
+        out = self.ok("tokenize", LLAMA, "--jsonl", lines, "--no-special").out.decode().splitlines()
+        self.assertEqual([list(json.loads(line)) for line in out], [["ids"], ["ids"], ["text"]])
+        self.assertEqual(json.loads(out[0])["ids"], self.answer("tokenize", LLAMA, "-p", "a river", "--no-special")["ids"])
+
+    def test_special_tokens_are_added_unless_told(self):
+        base = Gguf(LLAMA)
+        model = self.write("bos.gguf", base.patched(base.keys["tokenizer.ggml.add_bos_token"].value_at, "?", True))
+        bare = self.answer("tokenize", model, "-p", "a", "--no-special")["ids"]
+        (begin,) = struct.unpack_from("<I", base.data, base.keys["tokenizer.ggml.bos_token_id"].value_at)
+        self.assertEqual(self.answer("tokenize", model, "-p", "a")["ids"], [begin, *bare])
+
+    def test_render(self):
+        messages = self.write("m.json", json.dumps({"messages": [{"role": "user", "content": "hi <b>"}]}))
+        text = self.answer("render", LLAMA, "--messages", messages)["text"]
+        self.assertIn("<|im_start|>user\nhi <b><|im_end|>", text)
+        self.assertEqual(self.ok("render", LLAMA, "--messages", messages).out.decode(), text)
+        longer = self.answer("render", LLAMA, "--messages", messages, "--add-generation-prompt")["text"]
+        self.assertEqual(longer, text + "<|im_start|>assistant\n")
+
+    def test_template(self):
+        template = self.write("t.jinja", "{% for x in xs %}[{{ x }}]{% endfor %}{{ name | upper }}")
+        context = self.write("c.json", '{"xs": [1, "zwei"], "name": "eve"}')
+        self.assertEqual(self.answer("template", template, "--context", context)["text"], "[1][zwei]EVE")
+
+    def test_render_set(self):
+        messages = self.write("m.json", '{"messages": [{"role": "user", "content": "x"}]}')
+        self.ok("render", LLAMA, "--messages", messages, "--set", "enable_thinking=false", "--set", 'a={"b": [1]}')
+
+
+class PerplexityTest(CommandTest):
+    def test_document(self):
+        seen = self.answer("perplexity", LLAMA, "--ids", IDS)
+        self.assertEqual(seen["tokens"], len(IDS.split(",")) - 1)
+        self.assertAlmostEqual(seen["nll_sum"] / seen["tokens"], seen["nll_mean"], places=9)
+        self.assertGreater(seen["nll_sum"], 0)
+
+    def test_chunks_change_nothing(self):
+        values = {self.answer("perplexity", LLAMA_Q4, "--ids", IDS, "--chunk", chunk)["nll_sum"] for chunk in (1, 3, 512)}
+        self.assertEqual(len(values), 1)
+
+    def test_text_of_a_file(self):
+        text = self.write("text.txt", "the river runs to the mill, and the mill to the river")
+        count = len(self.answer("tokenize", LLAMA, "-f", text)["ids"])
+        self.assertEqual(self.answer("perplexity", LLAMA, "-f", text)["tokens"], count - 1)
+
+
+class BenchTest(CommandTest):
+    def test_document(self):
+        seen = self.answer("bench", LLAMA, "-p", 16, "-n", 4, "-r", 1)
+        self.assertLessEqual({"prefill_tokens_per_s", "decode_tokens_per_s", "prefill_of_peak", "decode_of_bandwidth", "peaks"},
+                             set(seen))
+        self.assertGreater(seen["decode_tokens_per_s"], 0)
+
+
+class LogitsTest(CommandTest):
+    def logits(self, *flags, model=LLAMA, ids=IDS):
+        out = self.path("out.safetensors")
+        answer = self.answer("logits", model, "--ids", ids, "--out", out, *flags)
+        self.assertEqual(answer["tokens"], len(ids.split(",")))
+        self.assertGreaterEqual(answer["seconds"], 0)
+        return command.safetensors(out)
+
+    def test_shapes(self):
+        count = len(IDS.split(","))
+        self.assertEqual(self.logits()["logits"][0], [count, VOCABULARY])
+        self.assertEqual(self.logits("--last")["logits"][0], [1, VOCABULARY])
+        hidden = self.logits("--hidden", "--chunk", 4)
+        self.assertEqual(set(hidden), {"logits", "hidden_embed", "hidden_0", "hidden_1", "hidden_norm"})
+        for name, (shape, _) in hidden.items():
+            self.assertEqual(shape, [count, VOCABULARY if name == "logits" else 256], name)
+
+    def test_last_is_the_last_row(self):
+        self.assertEqual(self.logits("--last")["logits"][1], self.logits()["logits"][1][-VOCABULARY:])
+
+    def test_same_bits_whatever_shares_the_step(self):
+        for model in (LLAMA, LLAMA_Q4, QWEN):
+            alone = self.logits(model=model)["logits"][1]
+            for flags in (("--chunk", 1), ("--chunk", 4), ("--threads", 1), ("--batch-with", "4,5;6,7,8,9,10"),
+                          ("--batch-with", ",".join(["3"] * 40), "--chunk", 5), ("--ctx", 64)):
+                with self.subTest(model=os.path.basename(model), flags=flags):
+                    self.assertEqual(self.logits(*flags, model=model)["logits"][1], alone)
+
+
+if __name__ == "__main__":
+    command.main()
