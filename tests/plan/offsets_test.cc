@@ -43,10 +43,8 @@ TEST(Offsets, AChainReusesTwoPlaces) {
 }
 
 TEST(Offsets, SizesAreRoundedToTheAlignment) {
-  expect_offsets({{1, 0, 1, "0"},      // takes 64
-                  {65, 0, 1, "64"},    // takes 128
-                  {64, 0, 1, "192"}},
-                 {}, 256);
+  // Largest first: the 65 bytes take 128 and go to the bottom.
+  expect_offsets({{1, 0, 1, "128"}, {65, 0, 1, "0"}, {64, 0, 1, "192"}}, {}, 256);
 }
 
 TEST(Offsets, ALongLivedValueGoesBelowTheOthers) {
@@ -58,9 +56,9 @@ TEST(Offsets, ALongLivedValueGoesBelowTheOthers) {
 }
 
 TEST(Offsets, FormulasFollowTheSymbol) {
-  expect_offsets({{T * Dim(256), 0, 2, "0"},
-                  {T * Dim(512), 1, 2, "256*T"},
-                  {T * Dim(256), 3, 3, "0"}},
+  expect_offsets({{T * Dim(256), 0, 2, "512*T"},  // above the larger one that lives beside it
+                  {T * Dim(512), 1, 2, "0"},      // largest first
+                  {T * Dim(256), 3, 3, "0"}},     // both are gone
                  {{'T', 10}}, 7680);
 }
 
