@@ -14,26 +14,6 @@ std::int64_t align(std::int64_t bytes) {
   return ceil_divide(bytes, 64) * 64;
 }
 
-bool has_minima(DType dtype) {
-  return dtype == DType::Q4_1 || dtype == DType::Q5_1;
-}
-
-// The minimum of block `b` of column n.
-double minimum(const ColumnSource& source, std::int64_t n, std::int64_t b) {
-  const auto* data = static_cast<const std::byte*>(source.view.data);
-  const DType dtype = source.view.dtype;
-  const std::byte* at = nullptr;
-  if (source.view.layout == Layout::Panel16) {
-    const PanelShape shape = panel_shape(dtype, source.k);
-    at = data + n / kPanelColumns * shape.bytes + shape.minima + (b * kPanelColumns + n % kPanelColumns) * 2;
-  } else {
-    at = data + dtype_bytes(dtype, source.offset + n * source.n_stride + b * kBlock) + 2;
-  }
-  std::uint16_t bits = 0;
-  std::memcpy(&bits, at, sizeof(bits));
-  return static_cast<double>(f16_to_f32(bits));
-}
-
 }  // namespace
 
 std::int64_t column_scratch_bytes(std::int64_t k, int matrices) {
@@ -91,19 +71,6 @@ void dot_columns(const double* row, const double* columns, std::int64_t k, doubl
     sums[3] += value * pairs[i * 4 + 3];
   }
   for (std::int64_t j = 0; j < kColumns; ++j) out[j] = sums[j / 2][j % 2];
-}
-
-void add_offset_terms(const TensorView& a, std::int64_t a_offset, const ColumnSource& source,
-                      std::int64_t first, std::int64_t n, double* out) {
-  if (a.dtype != DType::Q8A || !has_minima(source.view.dtype)) return;
-  const std::byte* row = static_cast<const std::byte*>(a.data) + dtype_bytes(DType::Q8A, a_offset);
-  for (std::int64_t b = 0; b < source.k / kBlock; ++b) {
-    BlockQ8A block;
-    std::memcpy(&block, row + b * static_cast<std::int64_t>(sizeof(block)), sizeof(block));
-    const double rest = static_cast<double>(block.sum) - static_cast<double>(block.scale) * block.quant_sum;
-    for (std::int64_t j = 0; j < kColumns && first + j < n; ++j)
-      out[j] += minimum(source, first + j, b) * rest;
-  }
 }
 
 bool is_contraction_type(DType dtype) {

@@ -34,12 +34,6 @@ void load_columns(const ColumnSource& source, std::int64_t first, std::int64_t n
 // out[j] = sum over k of row[k] * columns[k][j].
 void dot_columns(const double* row, const double* columns, std::int64_t k, double* out);
 
-// A q8a row times columns of a type with minima (q4_1, q5_1): adds, per block, minimum * (sum - scale *
-// quant_sum) to out. BlockQ8A carries the unrounded sum so that the minima meet it, not the rounded
-// activations.
-void add_offset_terms(const TensorView& a, std::int64_t a_offset, const ColumnSource& source,
-                      std::int64_t first, std::int64_t n, double* out);
-
 // True for types a contraction can read on its right side.
 bool is_contraction_type(DType dtype);
 

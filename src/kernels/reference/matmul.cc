@@ -64,7 +64,6 @@ void run(const Call& call, std::int64_t tile) {
     load_reals(a, a_offset, last_stride(a), problem.k, scratch.row);
     double sums[kColumns];
     dot_columns(scratch.row, scratch.columns, problem.k, sums);
-    add_offset_terms(a, a_offset, source, first, problem.n, sums);
     store_reals(out, offset_of(out_rows, row) + first * last_stride(out), last_stride(out), count, sums);
   }
 }

@@ -47,8 +47,6 @@ void run(const Call& call, std::int64_t tile) {
     double ups[kColumns];
     dot_columns(scratch.row, scratch.columns, k, gates);
     dot_columns(scratch.row, up_columns, k, ups);
-    add_offset_terms(x, x_offset, gate, first, n, gates);
-    add_offset_terms(x, x_offset, up, first, n, ups);
     for (std::int64_t j = 0; j < count; ++j) gates[j] = gates[j] / (1 + std::exp(-gates[j])) * ups[j];
     store_reals(out, offset_of(out_rows, row) + first * last_stride(out), last_stride(out), count, gates);
   }
