@@ -1,13 +1,12 @@
 // hone bench: prefill and decode rates beside this machine's measured peaks.
-#include <fmt/format.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <fmt/format.h>
 #include <memory>
+#include <unistd.h>
 
 #include "apps/verb.h"
 #include "bench/peaks.h"
@@ -37,13 +36,18 @@ class ModelFile {
     }
     const ModelShape shape = HONE_TRY(find_shape(flags.shape));
     const std::optional<DType> type = dtype_from_name(flags.type);
-    if (!type) return Error{ErrorCode::Usage, Fault::User, "--type", "no such type", "f32, f16, q4_0, q4_1 or q8_0", flags.type, {}};
+    if (!type)
+      return Error{ErrorCode::Usage, Fault::User, "--type", "no such type", "f32, f16, q4_0, q4_1 or q8_0",
+                   flags.type,       {}};
     file->temporary_ = flags.save.empty();
     std::error_code ignored;
-    file->path_ = flags.save.empty()
-                      ? (std::filesystem::temp_directory_path(ignored) / fmt::format("hone-bench-{}.gguf", getpid())).string()
-                      : flags.save;
-    print_note(fmt::format("writing random weights of {} in {} to {}\n", shape.name, flags.type, file->path_));
+    file->path_ =
+        flags.save.empty()
+            ? (std::filesystem::temp_directory_path(ignored) / fmt::format("hone-bench-{}.gguf", getpid()))
+                  .string()
+            : flags.save;
+    print_note(
+        fmt::format("writing random weights of {} in {} to {}\n", shape.name, flags.type, file->path_));
     HONE_TRY(write_random_model(shape, *type, 1, file->path_));
     return file;
   }
@@ -73,9 +77,11 @@ double median(std::vector<double> values) {
 
 Result<Rates> measure(Session& session, const BenchFlags& flags) {
   using Clock = std::chrono::steady_clock;
-  const auto vocabulary = static_cast<std::int32_t>(std::min<std::int64_t>(session.model().config.vocabulary, 30000));
+  const auto vocabulary =
+      static_cast<std::int32_t>(std::min<std::int64_t>(session.model().config.vocabulary, 30000));
   std::vector<std::int32_t> ids;
-  for (std::int64_t i = 0; i < flags.prompt; ++i) ids.push_back(static_cast<std::int32_t>((i * 7919 + 13) % vocabulary));
+  for (std::int64_t i = 0; i < flags.prompt; ++i)
+    ids.push_back(static_cast<std::int32_t>((i * 7919 + 13) % vocabulary));
   std::vector<double> prefill;
   std::vector<double> decode;
   for (std::int64_t r = 0; r <= flags.repetitions; ++r) {
@@ -90,13 +96,16 @@ Result<Rates> measure(Session& session, const BenchFlags& flags) {
     }
     const Clock::time_point end = Clock::now();
     if (r == 0) continue;  // warm-up
-    prefill.push_back(static_cast<double>(flags.prompt) / std::chrono::duration<double>(middle - begin).count());
-    decode.push_back(static_cast<double>(flags.generate) / std::chrono::duration<double>(end - middle).count());
+    prefill.push_back(static_cast<double>(flags.prompt) /
+                      std::chrono::duration<double>(middle - begin).count());
+    decode.push_back(static_cast<double>(flags.generate) /
+                     std::chrono::duration<double>(end - middle).count());
   }
   return Rates{median(prefill), median(decode)};
 }
 
-// Bytes of the weights that one decode step reads, and operations of one token of a long prompt, from the plan.
+// Bytes of the weights that one decode step reads, and operations of one token of a long prompt, from the
+// plan.
 struct StepCost {
   double decode_bytes = 0;
   double prefill_operations_per_token = 0;
@@ -129,7 +138,8 @@ Status run(BenchFlags& flags) {
   const StepCost cost = HONE_TRY(step_cost(plan, flags.prompt));
   const bool int8 = session->model().precision.int8_activations;
   const double peak = int8 ? peaks.int8_ops_per_s : peaks.fma_flops_per_s;
-  const double prefill_of_peak = peak > 0 ? rates.prefill_tokens_per_s * cost.prefill_operations_per_token / peak : 0;
+  const double prefill_of_peak =
+      peak > 0 ? rates.prefill_tokens_per_s * cost.prefill_operations_per_token / peak : 0;
   const double decode_of_bandwidth =
       peaks.read_bytes_per_s > 0 ? rates.decode_tokens_per_s * cost.decode_bytes / peaks.read_bytes_per_s : 0;
   if (flags.json) {
@@ -151,29 +161,39 @@ Status run(BenchFlags& flags) {
       "prefill {:>9.1f} tokens/s   {:>5.1f} % of the {} peak ({:.0f} GOP/s), {} tokens\n"
       "{} threads, {}; medians of {}; f32 peak {:.0f} GFLOP/s\n",
       rates.decode_tokens_per_s, 100 * decode_of_bandwidth, peaks.read_bytes_per_s / 1e9,
-      human_bytes(static_cast<std::int64_t>(cost.decode_bytes)), rates.prefill_tokens_per_s, 100 * prefill_of_peak,
-      int8 ? "int8 dot" : "f32", peak / 1e9, flags.prompt, plan.target.threads, isa_name(plan.target.isa), flags.repetitions,
-      peaks.fma_flops_per_s / 1e9));
+      human_bytes(static_cast<std::int64_t>(cost.decode_bytes)), rates.prefill_tokens_per_s,
+      100 * prefill_of_peak, int8 ? "int8 dot" : "f32", peak / 1e9, flags.prompt, plan.target.threads,
+      isa_name(plan.target.isa), flags.repetitions, peaks.fma_flops_per_s / 1e9));
   return {};
 }
 
 }  // namespace
 
 Verb add_bench(CLI::App& app) {
-  CLI::App* verb = app.add_subcommand("bench", "prefill and decode rates beside this machine's measured peaks");
+  CLI::App* verb =
+      app.add_subcommand("bench", "prefill and decode rates beside this machine's measured peaks");
   auto flags = std::make_shared<BenchFlags>();
   flags->add_to(*verb);
   CLI::Option* model = verb->get_option("MODEL")->required(false);
-  CLI::Option* shape = verb->add_option("--shape", flags->shape, "a random-weight model of this shape: qwen2-0.5b, smollm2-135m ..");
+  CLI::Option* shape = verb->add_option("--shape", flags->shape,
+                                        "a random-weight model of this shape: qwen2-0.5b, smollm2-135m ..");
   shape->excludes(model);
-  verb->add_option("--type", flags->type, "type of its matrices: f32, f16, q4_0, q4_1, q8_0")->capture_default_str();
+  verb->add_option("--type", flags->type, "type of its matrices: f32, f16, q4_0, q4_1, q8_0")
+      ->capture_default_str();
   verb->add_option("--save", flags->save, "keep the random-weight model in this file");
   verb->add_option("-p,--prompt", flags->prompt, "prompt tokens")->capture_default_str();
   verb->add_option("-n,--generate", flags->generate, "tokens to make")->capture_default_str();
-  verb->add_option("-r,--repetitions", flags->repetitions, "after one warm-up; medians are shown")->capture_default_str();
+  verb->add_option("-r,--repetitions", flags->repetitions, "after one warm-up; medians are shown")
+      ->capture_default_str();
   return {verb, &flags->json, [flags] {
             if (flags->model.empty() && flags->shape.empty()) {
-              return Status(Error{ErrorCode::Usage, Fault::User, "bench", "nothing to measure", "MODEL or --shape NAME", "neither", {}});
+              return Status(Error{ErrorCode::Usage,
+                                  Fault::User,
+                                  "bench",
+                                  "nothing to measure",
+                                  "MODEL or --shape NAME",
+                                  "neither",
+                                  {}});
             }
             return run(*flags);
           }};

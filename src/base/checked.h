@@ -1,4 +1,5 @@
-// Checked 64-bit arithmetic for sizes that come from foreign bytes. nullopt where the true result does not fit.
+// Checked 64-bit arithmetic for sizes that come from foreign bytes. nullopt where the true result does not
+// fit.
 #pragma once
 
 #include <cstdint>

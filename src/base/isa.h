@@ -1,4 +1,5 @@
-// The instruction-set levels that kernels are compiled for. Levels are ordered: a machine runs its own and every lower one.
+// The instruction-set levels that kernels are compiled for. Levels are ordered: a machine runs its own and
+// every lower one.
 #pragma once
 
 #include <cstdint>

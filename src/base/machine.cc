@@ -1,18 +1,17 @@
 #include "base/machine.h"
 
-#include <fmt/format.h>
-#include <link.h>
-#include <sched.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstring>
+#include <fmt/format.h>
 #include <fstream>
 #include <limits>
+#include <link.h>
 #include <optional>
+#include <sched.h>
 #include <sstream>
+#include <unistd.h>
 #include <vector>
 
 namespace hone {
@@ -45,8 +44,8 @@ std::optional<std::int64_t> field(const std::string& text, std::string_view key)
   return std::nullopt;
 }
 
-// Folders of this process's cgroup, innermost first: a limit of any of them holds. v2's one hierarchy, or v1's of
-// `controller`.
+// Folders of this process's cgroup, innermost first: a limit of any of them holds. v2's one hierarchy, or
+// v1's of `controller`.
 std::vector<std::string> cgroup_folders(std::string_view controller) {
   std::vector<std::string> folders;
   const std::string text = read_file("/proc/self/cgroup").value_or("");
@@ -87,7 +86,8 @@ std::optional<double> cpu_quota() {
     } else if (const auto quota_text = read_file(folder + "/cpu.cfs_quota_us")) {
       const auto quota = number(*quota_text);
       const auto period = number(read_file(folder + "/cpu.cfs_period_us").value_or(""));
-      if (quota && period && *quota > 0 && *period > 0) cpus = static_cast<double>(*quota) / static_cast<double>(*period);
+      if (quota && period && *quota > 0 && *period > 0)
+        cpus = static_cast<double>(*quota) / static_cast<double>(*period);
     }
     if (cpus && (!least || *cpus < *least)) least = cpus;
   }
@@ -119,8 +119,10 @@ MemoryLimit usable_memory() {
   if (const auto kib = field(host, "MemAvailable:")) limit = {*kib * 1024, "host available (/proc/meminfo)"};
   for (const std::string& folder : cgroup_folders("memory")) {
     const bool version2 = read_file(folder + "/memory.max").has_value();
-    const auto maximum = number(read_file(folder + (version2 ? "/memory.max" : "/memory.limit_in_bytes")).value_or(""));
-    const auto current = number(read_file(folder + (version2 ? "/memory.current" : "/memory.usage_in_bytes")).value_or(""));
+    const auto maximum =
+        number(read_file(folder + (version2 ? "/memory.max" : "/memory.limit_in_bytes")).value_or(""));
+    const auto current =
+        number(read_file(folder + (version2 ? "/memory.current" : "/memory.usage_in_bytes")).value_or(""));
     if (!maximum || !current) continue;
     // The page cache of files can be reclaimed; it does not count against what is left.
     const std::string stat = read_file(folder + "/memory.stat").value_or("");
@@ -128,7 +130,8 @@ MemoryLimit usable_memory() {
         field(stat, version2 ? "inactive_file " : "total_inactive_file ").value_or(0) +
         field(stat, version2 ? "active_file " : "total_active_file ").value_or(0);
     const std::int64_t left = *maximum - std::max<std::int64_t>(0, *current - reclaimable);
-    if (left < limit.bytes) limit = {std::max<std::int64_t>(0, left), "cgroup limit less use (" + folder + ")"};
+    if (left < limit.bytes)
+      limit = {std::max<std::int64_t>(0, left), "cgroup limit less use (" + folder + ")"};
   }
   return limit;
 }
@@ -144,7 +147,8 @@ void touch_program_pages() {
         const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
         for (int i = 0; i < info->dlpi_phnum; ++i) {
           const auto& segment = info->dlpi_phdr[i];
-          if (segment.p_type != PT_LOAD || (segment.p_flags & PF_R) == 0 || (segment.p_flags & PF_W) != 0) continue;
+          if (segment.p_type != PT_LOAD || (segment.p_flags & PF_R) == 0 || (segment.p_flags & PF_W) != 0)
+            continue;
           const std::uintptr_t begin = info->dlpi_addr + segment.p_vaddr;
           for (std::uintptr_t at = begin; at < begin + segment.p_memsz; at += page) {
             (void)*reinterpret_cast<const volatile char*>(at);

@@ -1,4 +1,5 @@
-// What this process may use of the machine: threads and memory, container limits included, each with its source.
+// What this process may use of the machine: threads and memory, container limits included, each with its
+// source.
 #pragma once
 
 #include <cstdint>
@@ -25,8 +26,8 @@ struct ResidentMemory {
 };
 ResidentMemory resident_memory();
 
-// Reads every page of the program's code and constants once, so that they count as resident before a measurement and
-// cost no page fault in the first token.
+// Reads every page of the program's code and constants once, so that they count as resident before a
+// measurement and cost no page fault in the first token.
 void touch_program_pages();
 
 }  // namespace hone

@@ -11,7 +11,8 @@ namespace hone {
 // Whose fault an error is. `Hone` is a bug of this program.
 enum class Fault { User, File, Hone };
 
-// The class of an error; it decides the exit code of the command (apps/exit_code.h) and the JSON field `code`.
+// The class of an error; it decides the exit code of the command (apps/exit_code.h) and the JSON field
+// `code`.
 enum class ErrorCode {
   Internal,     // hone's own fault: exit 1
   Usage,        // wrong flags or arguments: exit 2
@@ -34,7 +35,12 @@ struct Error {
 };
 
 inline Error internal_error(std::string where, std::string message) {
-  return Error{ErrorCode::Internal, Fault::Hone, std::move(where), std::move(message), {}, {},
+  return Error{ErrorCode::Internal,
+               Fault::Hone,
+               std::move(where),
+               std::move(message),
+               {},
+               {},
                "report this with the command line that shows it"};
 }
 
@@ -42,8 +48,10 @@ inline Error internal_error(std::string where, std::string message) {
 template <class T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}      // NOLINT(google-explicit-constructor)
-  Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}  // NOLINT(google-explicit-constructor)
+  Result(T value)
+      : state_(std::in_place_index<0>, std::move(value)) {}  // NOLINT(google-explicit-constructor)
+  Result(Error error)
+      : state_(std::in_place_index<1>, std::move(error)) {}  // NOLINT(google-explicit-constructor)
 
   bool ok() const { return state_.index() == 0; }
   explicit operator bool() const { return ok(); }
@@ -85,9 +93,9 @@ using Status = Result<void>;
 }  // namespace hone
 
 // HONE_TRY(expression): the value of a Result, or return its error from the enclosing function.
-#define HONE_TRY(expression)                                                     \
-  __extension__({                                                                \
-    auto hone_try_result_ = (expression);                                        \
-    if (!hone_try_result_.ok()) return std::move(hone_try_result_).error();      \
-    std::move(hone_try_result_).value();                                         \
+#define HONE_TRY(expression)                                                \
+  __extension__({                                                           \
+    auto hone_try_result_ = (expression);                                   \
+    if (!hone_try_result_.ok()) return std::move(hone_try_result_).error(); \
+    std::move(hone_try_result_).value();                                    \
   })

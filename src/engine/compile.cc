@@ -1,10 +1,9 @@
 #include "engine/compile.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <fmt/format.h>
 #include <map>
 
 #include "exec/reference_evaluator.h"
@@ -17,8 +16,9 @@ namespace {
 std::atomic<std::int64_t> compiles{0};
 
 Error bad_option(std::string flag, std::string message, std::string expected, std::int64_t actual) {
-  return Error{ErrorCode::Usage, Fault::User, std::move(flag), std::move(message), std::move(expected),
-               fmt::format("{}", actual), {}};
+  return Error{
+      ErrorCode::Usage,          Fault::User, std::move(flag), std::move(message), std::move(expected),
+      fmt::format("{}", actual), {}};
 }
 
 // The type that most bytes of the weights have: it decides the precision policy.
@@ -41,8 +41,10 @@ DType dominant_weight_type(const Graph& graph) {
 }
 
 Status check_options(const EngineOptions& options) {
-  if (options.chunk < 1) return bad_option("--chunk", "a chunk has at least one token", "1 or more", options.chunk);
-  if (options.context < 0) return bad_option("--ctx", "a context has at least one token", "1 or more", options.context);
+  if (options.chunk < 1)
+    return bad_option("--chunk", "a chunk has at least one token", "1 or more", options.chunk);
+  if (options.context < 0)
+    return bad_option("--ctx", "a context has at least one token", "1 or more", options.context);
   if (options.batch < 1 || options.batch > 1'000'000) {
     return bad_option("--batch", "the number of sequences is out of range", "1 to 1000000", options.batch);
   }
@@ -56,8 +58,13 @@ Result<ChosenTarget> choose_target(const EngineOptions& options) {
   Target target;
   target.isa = options.isa.value_or(best);
   if (target.isa > best) {
-    return Error{ErrorCode::DoesNotFit, Fault::User, "--isa", "this machine does not have the instruction set",
-                 fmt::format("at most {}", isa_name(best)), std::string(isa_name(target.isa)), "hone doctor, or leave --isa out"};
+    return Error{ErrorCode::DoesNotFit,
+                 Fault::User,
+                 "--isa",
+                 "this machine does not have the instruction set",
+                 fmt::format("at most {}", isa_name(best)),
+                 std::string(isa_name(target.isa)),
+                 "hone doctor, or leave --isa out"};
   }
   const ThreadLimit limit = usable_threads();
   if (options.threads < 0 || options.threads > 1024) {
@@ -67,7 +74,9 @@ Result<ChosenTarget> choose_target(const EngineOptions& options) {
   return ChosenTarget{target, options.threads == 0 ? limit.source : "--threads"};
 }
 
-std::int64_t compile_count() { return compiles.load(); }
+std::int64_t compile_count() {
+  return compiles.load();
+}
 
 Result<Bindings> plan_bound(const ModelConfig& config, const EngineOptions& options) {
   HONE_TRY(check_options(options));
@@ -117,7 +126,8 @@ Result<OptimisedModel> optimise(const Checkpoint& checkpoint, const EngineOption
   return model;
 }
 
-Result<CompiledModel> compile(const Checkpoint& checkpoint, const EngineOptions& options, const PassObserver& observe) {
+Result<CompiledModel> compile(const Checkpoint& checkpoint, const EngineOptions& options,
+                              const PassObserver& observe) {
   const auto begin = std::chrono::steady_clock::now();
   OptimisedModel optimised = HONE_TRY(optimise(checkpoint, options, observe));
   CompiledModel model;

@@ -23,7 +23,7 @@ struct CompiledModel {
   std::int64_t context = 0;  // tokens per sequence that the plan has room for
   std::string thread_source;
   double seconds = 0;
-  std::int64_t nodes = 0;    // of the final graph, constants not counted
+  std::int64_t nodes = 0;  // of the final graph, constants not counted
 };
 
 // Called with the graph before the first pass (report == nullptr) and after each.
@@ -33,7 +33,8 @@ struct ChosenTarget {
   Target target;
   std::string thread_source;
 };
-// What the options ask for on this machine. Errors: an instruction set it does not have; threads out of range.
+// What the options ask for on this machine. Errors: an instruction set it does not have; threads out of
+// range.
 Result<ChosenTarget> choose_target(const EngineOptions& options);
 
 // The graph after the passes: everything but the sizes that the arenas are made for.
@@ -48,8 +49,8 @@ struct OptimisedModel {
 Result<OptimisedModel> optimise(const Checkpoint& checkpoint, const EngineOptions& options,
                                 const PassObserver& observe = {});
 
-// The largest value of each symbol that a plan under these options has room for. Errors: a context that is longer than
-// the model's; a size out of range.
+// The largest value of each symbol that a plan under these options has room for. Errors: a context that is
+// longer than the model's; a size out of range.
 Result<Bindings> plan_bound(const ModelConfig& config, const EngineOptions& options);
 
 // optimise(), then make_plan().

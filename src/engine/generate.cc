@@ -10,7 +10,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
 
 // Hands text on as it becomes certain. Without a tokenizer there is no text.
 class TextStream {
@@ -46,7 +48,8 @@ Result<Generation> generate(Session& session, std::span<const std::int32_t> prom
                             const GenerateOptions& options, const TextCallback& on_text) {
   const Clock::time_point begin = Clock::now();
   const Tokenizer* tokenizer = session.tokenizer();
-  Sampler sampler = HONE_TRY(Sampler::create(options.sampler, static_cast<std::int32_t>(session.model().config.vocabulary)));
+  Sampler sampler = HONE_TRY(
+      Sampler::create(options.sampler, static_cast<std::int32_t>(session.model().config.vocabulary)));
   Generation out;
   out.prompt_tokens = static_cast<std::int64_t>(prompt.size());
   const std::int64_t launches_before = session.executor().launches();
@@ -65,7 +68,8 @@ Result<Generation> generate(Session& session, std::span<const std::int32_t> prom
       out.first_token_s = seconds_since(begin);
       first = Clock::now();
     }
-    const bool end = tokenizer != nullptr && tokenizer->is_end_of_generation(id) && !options.ignore_end_tokens;
+    const bool end =
+        tokenizer != nullptr && tokenizer->is_end_of_generation(id) && !options.ignore_end_tokens;
     if (!end) {
       out.ids.push_back(id);
       history.push_back(id);
@@ -75,7 +79,9 @@ Result<Generation> generate(Session& session, std::span<const std::int32_t> prom
       break;
     }
     // The last id of the budget needs no step of its own, and a full context has no room for one.
-    if (static_cast<std::int64_t>(out.ids.size()) >= options.max_tokens || position >= session.model().context) break;
+    if (static_cast<std::int64_t>(out.ids.size()) >= options.max_tokens ||
+        position >= session.model().context)
+      break;
     const std::int64_t launches = session.executor().launches();
     const std::vector<std::int32_t> next{id};
     const Session::Row row{0, 0};

@@ -15,8 +15,8 @@ namespace hone {
 struct GenerateOptions {
   std::int64_t max_tokens = 512;
   SamplerOptions sampler;
-  std::vector<std::string> stop;     // texts that end the answer; not part of it
-  bool ignore_end_tokens = false;    // go on after an end-of-generation token
+  std::vector<std::string> stop;   // texts that end the answer; not part of it
+  bool ignore_end_tokens = false;  // go on after an end-of-generation token
 };
 
 enum class Finish : std::uint8_t { Stop, Length };
@@ -26,10 +26,11 @@ struct Generation {
   std::string text;
   Finish finish = Finish::Length;
   std::int64_t prompt_tokens = 0;
-  double first_token_s = 0;            // from the call to the first id
+  double first_token_s = 0;  // from the call to the first id
   double prefill_tokens_per_s = 0;
-  double decode_tokens_per_s = 0;      // 0 if fewer than two ids were made
-  std::int64_t launches_per_token = 0; // of the last decode step, counted by the executor; of the prefill if there is none
+  double decode_tokens_per_s = 0;  // 0 if fewer than two ids were made
+  std::int64_t launches_per_token =
+      0;  // of the last decode step, counted by the executor; of the prefill if there is none
 };
 
 // Called with each piece of text as it becomes certain; false ends the generation (Finish::Stop).

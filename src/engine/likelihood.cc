@@ -1,9 +1,8 @@
 #include "engine/likelihood.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
+#include <fmt/format.h>
 #include <limits>
 
 namespace hone {
@@ -18,8 +17,13 @@ double negative_log_likelihood(std::span<const float> logits, std::int32_t id) {
 
 Result<Likelihood> likelihood(Session& session, std::span<const std::int32_t> ids) {
   if (ids.size() < 2) {
-    return Error{ErrorCode::BadInput, Fault::User, "text", "a likelihood needs a token to predict",
-                 "at least 2 tokens", fmt::format("{}", ids.size()), {}};
+    return Error{ErrorCode::BadInput,
+                 Fault::User,
+                 "text",
+                 "a likelihood needs a token to predict",
+                 "at least 2 tokens",
+                 fmt::format("{}", ids.size()),
+                 {}};
   }
   const std::int64_t chunk = session.model().plan.bound.find('T').value_or(1);
   const std::int64_t vocabulary = session.model().config.vocabulary;

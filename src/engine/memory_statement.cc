@@ -1,8 +1,7 @@
 #include "engine/memory_statement.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+#include <fmt/format.h>
 #include <map>
 
 #include "base/thread_pool.h"
@@ -35,7 +34,8 @@ std::vector<LayerMemory> per_layer(const Plan& plan) {
     // "k.3" belongs to layer 3.
     layer("layers." + buffer.name.substr(buffer.name.find('.') + 1)).state_bytes += buffer.bytes;
   }
-  std::map<std::string, std::vector<std::pair<int, std::int64_t>>> changes;  // per layer: step, bytes come or gone
+  std::map<std::string, std::vector<std::pair<int, std::int64_t>>>
+      changes;  // per layer: step, bytes come or gone
   for (const ValueLife& life : plan.lives) {
     const Result<std::int64_t> bytes = life.bytes.evaluate(plan.bound);
     if (!bytes.ok()) continue;
@@ -62,7 +62,8 @@ constexpr std::int64_t kAllocatorPadBytes = 128 << 10;
 std::int64_t header_bytes(const Checkpoint& checkpoint) {
   std::size_t sum = 0;
   for (const TensorEntry& tensor : checkpoint.tensors) {
-    sum += sizeof(TensorEntry) + tensor.name.size() + tensor.type_name.size() + tensor.shape.size() * sizeof(std::int64_t);
+    sum += sizeof(TensorEntry) + tensor.name.size() + tensor.type_name.size() +
+           tensor.shape.size() * sizeof(std::int64_t);
   }
   return static_cast<std::int64_t>(sum);
 }
@@ -87,17 +88,21 @@ Result<MemoryStatement> memory_statement(const Plan& plan, const Checkpoint& che
   const std::int64_t late = plan.state_bytes + plan.dynamic_bytes + plan.workspace_bytes;
   const std::int64_t staging = staging_bytes(plan);
   out.items = {
-      {"weights and constants", MemoryRegion::Static, plan.static_bytes, "one arena, every tensor in its packed layout"},
+      {"weights and constants", MemoryRegion::Static, plan.static_bytes,
+       "one arena, every tensor in its packed layout"},
       {"tokenizer tables", MemoryRegion::Static, tokenizer, "vocabulary, merges and their hash tables"},
-      {"header", MemoryRegion::Static, header_bytes(checkpoint), "names, shapes and offsets of the file's tensors"},
+      {"header", MemoryRegion::Static, header_bytes(checkpoint),
+       "names, shapes and offsets of the file's tensors"},
       {"plan and addresses", MemoryRegion::Static, heap_bytes(plan) + Executor::heap_bytes(plan),
        "steps, operands and formulas on the heap"},
       {"KV cache", MemoryRegion::Dynamic, plan.state_bytes, "one arena, touched at start"},
       {"activations", MemoryRegion::Dynamic, plan.dynamic_bytes, "one arena, touched at start"},
       {"kernel workspace", MemoryRegion::Workspace, plan.workspace_bytes,
-       fmt::format("{} threads x {} bytes, touched at start", plan.target.threads, plan.scratch_bytes_per_thread)},
+       fmt::format("{} threads x {} bytes, touched at start", plan.target.threads,
+                   plan.scratch_bytes_per_thread)},
       {"sampler", MemoryRegion::Workspace, sampler, "one candidate and one mark per token of the vocabulary"},
-      {"expressions", MemoryRegion::Workspace, kExpressionBytes, "compiled code of the pre-tokeniser's expressions"},
+      {"expressions", MemoryRegion::Workspace, kExpressionBytes,
+       "compiled code of the pre-tokeniser's expressions"},
       {"allocator pads", MemoryRegion::Workspace, 2 * kAllocatorPadBytes,
        "what malloc keeps above the heap and above the compiling thread's arena"},
       {"worker stacks", MemoryRegion::Workspace,
@@ -120,8 +125,8 @@ Result<MemoryStatement> memory_statement(const Plan& plan, const Checkpoint& che
 
 namespace {
 
-Result<std::int64_t> total_at(const Checkpoint& checkpoint, const OptimisedModel& model, EngineOptions options,
-                              std::int64_t context, std::int64_t batch) {
+Result<std::int64_t> total_at(const Checkpoint& checkpoint, const OptimisedModel& model,
+                              EngineOptions options, std::int64_t context, std::int64_t batch) {
   options.context = context;
   options.batch = batch;
   const Bindings bound = HONE_TRY(plan_bound(model.config, options));
@@ -162,17 +167,24 @@ Result<Fit> what_fits(const Checkpoint& checkpoint, const EngineOptions& options
   return fit;
 }
 
-Status check_budget(const MemoryStatement& statement, const Checkpoint& checkpoint, const EngineOptions& options) {
+Status check_budget(const MemoryStatement& statement, const Checkpoint& checkpoint,
+                    const EngineOptions& options) {
   const MemoryLimit machine = usable_memory();
   const std::int64_t have = options.memory > 0 ? options.memory : machine.bytes;
   if (statement.total_bytes <= have) return {};
   const Fit fit = HONE_TRY(what_fits(checkpoint, options, have));
-  Error error{ErrorCode::DoesNotFit, Fault::User, options.memory > 0 ? "--memory" : machine.source,
+  Error error{ErrorCode::DoesNotFit,
+              Fault::User,
+              options.memory > 0 ? "--memory" : machine.source,
               "the model with this context does not fit the memory",
-              fmt::format("need {} bytes", statement.total_bytes), fmt::format("have {} bytes", have), {}};
-  error.next_step = fit.max_context > 0
-                        ? fmt::format("--ctx {} is the largest context that fits", fit.max_context)
-                        : std::string("no context fits: the weights alone are larger; use a smaller or more quantised model");
+              fmt::format("need {} bytes", statement.total_bytes),
+              fmt::format("have {} bytes", have),
+              {}};
+  error.next_step =
+      fit.max_context > 0
+          ? fmt::format("--ctx {} is the largest context that fits", fit.max_context)
+          : std::string(
+                "no context fits: the weights alone are larger; use a smaller or more quantised model");
   return error;
 }
 

@@ -12,14 +12,14 @@ namespace hone {
 enum class MemoryRegion : std::uint8_t { Static, Dynamic, Workspace };
 
 struct MemoryItem {
-  std::string name;        // "weights", "KV cache"
+  std::string name;  // "weights", "KV cache"
   MemoryRegion region = MemoryRegion::Static;
   std::int64_t bytes = 0;
   std::string allocation;  // the allocation that makes it
 };
 
 struct LayerMemory {
-  std::string module;       // "layers.3", "lm_head"
+  std::string module;  // "layers.3", "lm_head"
   std::int64_t static_bytes = 0;
   std::int64_t state_bytes = 0;
   std::int64_t dynamic_bytes = 0;  // largest set of its own values alive at once
@@ -29,24 +29,26 @@ struct MemoryStatement {
   std::vector<MemoryItem> items;
   std::vector<LayerMemory> layers;
   std::int64_t static_bytes = 0;
-  std::int64_t dynamic_bytes = 0;    // activations and KV cache
+  std::int64_t dynamic_bytes = 0;  // activations and KV cache
   std::int64_t workspace_bytes = 0;
-  std::int64_t total_bytes = 0;      // growth of the process over the state before the load
+  std::int64_t total_bytes = 0;  // growth of the process over the state before the load
 };
 
 // Errors: those of the tokenizer's metadata.
 Result<MemoryStatement> memory_statement(const Plan& plan, const Checkpoint& checkpoint);
 
-// What a budget allows, found by planning again (sizes only): the largest context for this batch, and the largest batch
-// for this context; 0 where not even 1 fits.
+// What a budget allows, found by planning again (sizes only): the largest context for this batch, and the
+// largest batch for this context; 0 where not even 1 fits.
 struct Fit {
   std::int64_t max_context = 0;
   std::int64_t max_batch = 0;
 };
 Result<Fit> what_fits(const Checkpoint& checkpoint, const EngineOptions& options, std::int64_t budget_bytes);
 
-// An error (DoesNotFit) with need, have and the largest context that fits, if the statement is over the budget
+// An error (DoesNotFit) with need, have and the largest context that fits, if the statement is over the
+// budget
 // (`options.memory`, or what the machine has).
-Status check_budget(const MemoryStatement& statement, const Checkpoint& checkpoint, const EngineOptions& options);
+Status check_budget(const MemoryStatement& statement, const Checkpoint& checkpoint,
+                    const EngineOptions& options);
 
 }  // namespace hone

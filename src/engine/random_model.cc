@@ -1,12 +1,11 @@
 #include "engine/random_model.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <fmt/format.h>
 #include <vector>
 
 #include "base/philox.h"
@@ -24,7 +23,8 @@ constexpr std::array kShapes{
     ModelShape{"llama2-7b", "llama", 32, 4096, 11008, 32, 32, 128, 32000, false, false},
 };
 
-// One tensor's values in pieces: random quants with one scale, or random floats, of standard deviation 1/sqrt(K).
+// One tensor's values in pieces: random quants with one scale, or random floats, of standard deviation
+// 1/sqrt(K).
 class RandomRows {
  public:
   RandomRows(DType dtype, std::int64_t k, std::uint64_t seed, std::uint64_t stream)
@@ -38,7 +38,8 @@ class RandomRows {
       return encode_row(dtype_, values.data(), elements, out.data());
     }
     fill_bytes(out);
-    // Quants uniform over their range have a deviation of range/sqrt(12); the scale brings it to the one wanted.
+    // Quants uniform over their range have a deviation of range/sqrt(12); the scale brings it to the one
+    // wanted.
     const double range = dtype_ == DType::Q8_0 ? 256.0 : 16.0;
     const std::uint16_t scale = f32_to_f16(static_cast<float>(deviation * std::sqrt(12.0) / range));
     const std::uint16_t minimum = f32_to_f16(static_cast<float>(-deviation * std::sqrt(12.0) / 2));
@@ -51,7 +52,10 @@ class RandomRows {
   }
 
  private:
-  PhiloxCounter next() { return philox_4x32_10({static_cast<std::uint32_t>(counter_), static_cast<std::uint32_t>(counter_++ >> 32), 1, 0}, key_); }
+  PhiloxCounter next() {
+    return philox_4x32_10(
+        {static_cast<std::uint32_t>(counter_), static_cast<std::uint32_t>(counter_++ >> 32), 1, 0}, key_);
+  }
   double uniform() {
     if (left_ == 0) {
       draw_ = next();
@@ -150,7 +154,9 @@ Status write_tensor(const TensorPlan& tensor, std::uint64_t seed, std::uint64_t 
 
 }  // namespace
 
-std::span<const ModelShape> model_shapes() { return kShapes; }
+std::span<const ModelShape> model_shapes() {
+  return kShapes;
+}
 
 Result<ModelShape> find_shape(std::string_view name) {
   std::string known;
@@ -165,8 +171,13 @@ Result<ModelShape> find_shape(std::string_view name) {
 Status write_random_model(const ModelShape& shape, DType type, std::uint64_t seed, const std::string& path) {
   constexpr std::array kTypes{DType::F32, DType::F16, DType::Q4_0, DType::Q4_1, DType::Q8_0};
   if (std::find(kTypes.begin(), kTypes.end(), type) == kTypes.end()) {
-    return Error{ErrorCode::Usage, Fault::User, "--type", "random weights are not made in this type",
-                 "f32, f16, q4_0, q4_1 or q8_0", std::string(dtype_name(type)), {}};
+    return Error{ErrorCode::Usage,
+                 Fault::User,
+                 "--type",
+                 "random weights are not made in this type",
+                 "f32, f16, q4_0, q4_1 or q8_0",
+                 std::string(dtype_name(type)),
+                 {}};
   }
   GgufWriter writer;
   add_metadata(shape, writer);

@@ -1,4 +1,5 @@
-// A checkpoint of a known shape with random weights: what bench runs on, so that anyone can measure without a download.
+// A checkpoint of a known shape with random weights: what bench runs on, so that anyone can measure without a
+// download.
 #pragma once
 
 #include <cstdint>
@@ -30,8 +31,9 @@ std::span<const ModelShape> model_shapes();
 // An error (Usage) lists the shapes there are.
 Result<ModelShape> find_shape(std::string_view name);
 
-// Writes a GGUF file of `shape` with matrices of `type` (f32, f16, q4_0, q4_1, q8_0; norms and biases f32) whose values
-// are drawn from `seed`, of about the size that keeps activations in range. It carries no tokenizer.
+// Writes a GGUF file of `shape` with matrices of `type` (f32, f16, q4_0, q4_1, q8_0; norms and biases f32)
+// whose values are drawn from `seed`, of about the size that keeps activations in range. It carries no
+// tokenizer.
 Status write_random_model(const ModelShape& shape, DType type, std::uint64_t seed, const std::string& path);
 
 }  // namespace hone

@@ -1,10 +1,9 @@
 #include "engine/session.h"
 
-#include <fmt/format.h>
-#include <malloc.h>
-
 #include <algorithm>
 #include <chrono>
+#include <fmt/format.h>
+#include <malloc.h>
 #include <thread>
 
 #include "base/machine.h"
@@ -22,21 +21,24 @@ Status check_strict(const Plan& plan) {
     if (!names.empty()) names += "; ";
     names += fmt::format("{} of {} on {}", step.op, step.module, step.kernel->name);
   }
-  return Error{ErrorCode::CheckFailed, Fault::Hone, "--strict",
+  return Error{ErrorCode::CheckFailed,
+               Fault::Hone,
+               "--strict",
                fmt::format("{} of {} launches run on reference kernels", plan.fallbacks(), plan.launches()),
-               "a fast kernel for each", std::move(names), "leave --strict out to run all the same"};
+               "a fast kernel for each",
+               std::move(names),
+               "leave --strict out to run all the same"};
 }
 
-// Compiles on a thread of its own and copies the result: a thread allocates from an arena of its own, so the graphs that
-// come and go leave no holes on the heap that stays, and the plan's bytes are those that the statement counts.
+// Compiles on a thread of its own and copies the result: a thread allocates from an arena of its own, so the
+// graphs that come and go leave no holes on the heap that stays, and the plan's bytes are those that the
+// statement counts.
 Result<CompiledModel> compile_apart(const Checkpoint& checkpoint, const EngineOptions& options) {
   // Tables that live as long as the program belong to the heap that stays.
   (void)find_op("");
   (void)all_kernels();
   std::optional<Result<CompiledModel>> compiled;
-  std::thread([&] {
-    compiled.emplace(compile(checkpoint, options));
-  }).join();
+  std::thread([&] { compiled.emplace(compile(checkpoint, options)); }).join();
   if (!compiled->ok()) return std::move(*compiled).error();
   CompiledModel compact = compiled->value();
   for (Step& step : compact.plan.steps) {
@@ -71,10 +73,13 @@ Result<std::unique_ptr<Session>> Session::open(const std::string& path, const En
   return session;
 }
 
-std::int64_t Session::peak_bytes() const { return resident_memory().peak - resident_before_; }
+std::int64_t Session::peak_bytes() const {
+  return resident_memory().peak - resident_before_;
+}
 
-Status Session::fill_inputs(std::span<const std::vector<std::int32_t>> ids, std::span<const std::int64_t> past,
-                            std::span<const Row> rows, std::int64_t tokens) {
+Status Session::fill_inputs(std::span<const std::vector<std::int32_t>> ids,
+                            std::span<const std::int64_t> past, std::span<const Row> rows,
+                            std::int64_t tokens) {
   const std::span<std::byte> id_bytes = HONE_TRY(executor_->input("ids"));
   const std::span<std::byte> position_bytes = HONE_TRY(executor_->input("positions"));
   const std::span<std::byte> row_bytes = HONE_TRY(executor_->input("rows"));
@@ -105,16 +110,26 @@ Result<std::span<const float>> Session::step(std::span<const std::vector<std::in
     context = std::max(context, past[b] + count);
     for (const std::int32_t id : ids[b]) {
       if (id >= 0 && id < model_.config.vocabulary) continue;
-      return Error{ErrorCode::BadInput, Fault::User, fmt::format("token {}", id), "a token id is outside the vocabulary",
-                   fmt::format("0 to {}", model_.config.vocabulary - 1), fmt::format("{}", id), {}};
+      return Error{ErrorCode::BadInput,
+                   Fault::User,
+                   fmt::format("token {}", id),
+                   "a token id is outside the vocabulary",
+                   fmt::format("0 to {}", model_.config.vocabulary - 1),
+                   fmt::format("{}", id),
+                   {}};
     }
   }
   if (context > model_.context) {
-    return Error{ErrorCode::BadInput, Fault::User, "context", "the sequence is longer than the context",
-                 fmt::format("at most {} tokens", model_.context), fmt::format("{} tokens", context),
+    return Error{ErrorCode::BadInput,
+                 Fault::User,
+                 "context",
+                 "the sequence is longer than the context",
+                 fmt::format("at most {} tokens", model_.context),
+                 fmt::format("{} tokens", context),
                  fmt::format("--ctx up to {}, or a shorter prompt", model_.config.context_length)};
   }
-  if (tokens < 1) return Error{ErrorCode::BadInput, Fault::User, "prompt", "a step needs a token", "1 or more", "0", {}};
+  if (tokens < 1)
+    return Error{ErrorCode::BadInput, Fault::User, "prompt", "a step needs a token", "1 or more", "0", {}};
   HONE_TRY(executor_->bind({{'B', static_cast<std::int64_t>(ids.size())},
                             {'T', tokens},
                             {'C', context},
@@ -131,7 +146,12 @@ Result<std::span<const float>> Session::output(std::string_view name) const {
 
 Result<std::span<const float>> Session::prefill(std::span<const std::int32_t> ids, std::int64_t past) {
   if (ids.empty()) {
-    return Error{ErrorCode::BadInput, Fault::User, "prompt", "the prompt has no tokens", "1 or more", "0",
+    return Error{ErrorCode::BadInput,
+                 Fault::User,
+                 "prompt",
+                 "the prompt has no tokens",
+                 "1 or more",
+                 "0",
                  "give a prompt with -p, -f or --ids"};
   }
   const std::int64_t chunk = model_.plan.bound.find('T').value_or(1);

@@ -17,8 +17,8 @@ namespace hone {
 
 class Session {
  public:
-  // Opens, compiles, checks the budget, loads. Errors: those of each; with `options.strict`, CheckFailed for a launch on
-  // a reference kernel.
+  // Opens, compiles, checks the budget, loads. Errors: those of each; with `options.strict`, CheckFailed for
+  // a launch on a reference kernel.
   static Result<std::unique_ptr<Session>> open(const std::string& path, const EngineOptions& options,
                                                const LoadProgress& progress = {});
 
@@ -33,16 +33,17 @@ class Session {
   Executor& executor() { return *executor_; }
 
   // One token of a step: which row of the batch, its id, its position in its sequence.
-  // `ids[b]`: the tokens of sequence b in this step, which follow `past[b]` tokens that its state holds already; they
-  // may differ in number (the rest is padding), and some may be empty, but not all. `rows`: which tokens' logits are
-  // wanted, as (sequence, index in its ids).
+  // `ids[b]`: the tokens of sequence b in this step, which follow `past[b]` tokens that its state holds
+  // already; they may differ in number (the rest is padding), and some may be empty, but not all. `rows`:
+  // which tokens' logits are wanted, as (sequence, index in its ids).
   struct Row {
     std::int64_t sequence = 0;
     std::int64_t index = 0;
   };
-  // f32 [rows,V], valid until the next step. Errors: (User) an id outside the vocabulary; a context that is full.
-  Result<std::span<const float>> step(std::span<const std::vector<std::int32_t>> ids, std::span<const std::int64_t> past,
-                                      std::span<const Row> rows);
+  // f32 [rows,V], valid until the next step. Errors: (User) an id outside the vocabulary; a context that is
+  // full.
+  Result<std::span<const float>> step(std::span<const std::vector<std::int32_t>> ids,
+                                      std::span<const std::int64_t> past, std::span<const Row> rows);
 
   // A named output of the last step (hidden states), f32.
   Result<std::span<const float>> output(std::string_view name) const;

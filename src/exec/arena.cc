@@ -1,11 +1,10 @@
 #include "exec/arena.h"
 
+#include <cerrno>
+#include <cstring>
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <unistd.h>
-
-#include <cerrno>
-#include <cstring>
 #include <utility>
 
 namespace hone {
@@ -13,10 +12,16 @@ namespace hone {
 Result<Arena> Arena::create(std::int64_t bytes, std::string_view what, bool touch) {
   Arena arena;
   if (bytes <= 0) return arena;
-  void* mapped = mmap(nullptr, static_cast<std::size_t>(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* mapped = mmap(nullptr, static_cast<std::size_t>(bytes), PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (mapped == MAP_FAILED) {
-    return Error{ErrorCode::DoesNotFit, Fault::User, std::string(what), "the system refuses the memory",
-                 fmt::format("{} bytes", bytes), std::strerror(errno), "hone plan shows what would fit"};
+    return Error{ErrorCode::DoesNotFit,
+                 Fault::User,
+                 std::string(what),
+                 "the system refuses the memory",
+                 fmt::format("{} bytes", bytes),
+                 std::strerror(errno),
+                 "hone plan shows what would fit"};
   }
   arena.data_ = static_cast<std::byte*>(mapped);
   arena.bytes_ = bytes;

@@ -1,4 +1,5 @@
-// One region of memory: reserved and touched at once, so that what the plan predicts is true from the first token on.
+// One region of memory: reserved and touched at once, so that what the plan predicts is true from the first
+// token on.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +13,9 @@ namespace hone {
 class Arena {
  public:
   Arena() = default;
-  // `bytes` of zeroed memory, aligned to a page; `what` names it in the error (DoesNotFit) if the system refuses.
-  // Pages are touched as they are first written if `touch` is false (weights, which loading writes in full).
+  // `bytes` of zeroed memory, aligned to a page; `what` names it in the error (DoesNotFit) if the system
+  // refuses. Pages are touched as they are first written if `touch` is false (weights, which loading writes
+  // in full).
   static Result<Arena> create(std::int64_t bytes, std::string_view what, bool touch);
   ~Arena();
   Arena(Arena&& other) noexcept;

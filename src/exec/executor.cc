@@ -1,8 +1,7 @@
 #include "exec/executor.h"
 
-#include <fmt/format.h>
-
 #include <chrono>
+#include <fmt/format.h>
 
 namespace hone {
 
@@ -21,9 +20,12 @@ Result<std::unique_ptr<Executor>> Executor::create(const Plan& plan, const Check
 
 std::byte* Executor::region_base(Region region) const {
   switch (region) {
-    case Region::Static: return statics_.data();
-    case Region::State: return state_.data();
-    case Region::Dynamic: return dynamic_.data();
+    case Region::Static:
+      return statics_.data();
+    case Region::State:
+      return state_.data();
+    case Region::Dynamic:
+      return dynamic_.data();
   }
   return nullptr;
 }
@@ -52,7 +54,8 @@ Status Executor::add_operand(const Operand& operand) {
   bound.region = region_base(operand.place.region);
   for (std::size_t i = 0; i < operand.spec.shape.size(); ++i) {
     HONE_TRY(add_formula(operand.spec.shape[i], &bound.view.shape[i]));
-    if (i < operand.spec.strides.size()) HONE_TRY(add_formula(operand.spec.strides[i], &bound.view.strides[i]));
+    if (i < operand.spec.strides.size())
+      HONE_TRY(add_formula(operand.spec.strides[i], &bound.view.strides[i]));
   }
   return add_formula(operand.place.offset, &bound.offset);
 }

@@ -18,15 +18,16 @@ namespace hone {
 
 class Executor {
  public:
-  // Allocates and touches the arenas and loads the weights. `plan` must outlive the executor. The state starts as zeros.
-  // Errors: those of load_weights; DoesNotFit where the system refuses memory or threads.
+  // Allocates and touches the arenas and loads the weights. `plan` must outlive the executor. The state
+  // starts as zeros. Errors: those of load_weights; DoesNotFit where the system refuses memory or threads.
   static Result<std::unique_ptr<Executor>> create(const Plan& plan, const Checkpoint& checkpoint,
                                                   const LoadProgress& progress);
 
   // Sizes of the next step. Errors (Hone): a symbol without a value, below 1, or above the bound of the plan.
   Status bind(const Bindings& bindings);
 
-  // The memory of an input or output under the current binding; an error (Hone) for a name the plan does not have.
+  // The memory of an input or output under the current binding; an error (Hone) for a name the plan does not
+  // have.
   Result<std::span<std::byte>> input(std::string_view name);
   Result<std::span<const std::byte>> output(std::string_view name) const;
 

@@ -1,9 +1,8 @@
 #include "exec/load_weights.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstring>
+#include <fmt/format.h>
 
 #include "tensor/block_formats.h"
 #include "tensor/panel_layout.h"
@@ -31,9 +30,9 @@ std::int64_t panels_per_piece(const MatrixSize& size) {
 struct PackJob {
   const StaticBuffer* buffer;
   MatrixSize size;
-  const std::byte* source;   // rows of this piece
-  std::byte* target;         // its first panel
-  std::int64_t rows;         // in this piece
+  const std::byte* source;  // rows of this piece
+  std::byte* target;        // its first panel
+  std::int64_t rows;        // in this piece
   std::int64_t panel_bytes;
 };
 
@@ -46,16 +45,18 @@ void pack_range(void* context, std::int64_t begin, std::int64_t end, int) {
   }
 }
 
-Status load_panels(const StaticBuffer& buffer, const TensorEntry& entry, const Checkpoint& checkpoint, ThreadPool& pool,
-                   const Arena& statics, const Arena& staging) {
+Status load_panels(const StaticBuffer& buffer, const TensorEntry& entry, const Checkpoint& checkpoint,
+                   ThreadPool& pool, const Arena& statics, const Arena& staging) {
   const MatrixSize size = matrix_size(buffer);
   const std::int64_t step = panels_per_piece(size) * kPanelColumns;
   const std::int64_t bytes = panel_shape(buffer.type.dtype, size.k).bytes;
   for (std::int64_t row = 0; row < size.rows; row += step) {
     const std::int64_t rows = std::min(step, size.rows - row);
     const std::span<std::byte> piece(staging.data(), static_cast<std::size_t>(rows * size.row_bytes));
-    HONE_TRY(checkpoint.file->read_at(entry.offset + static_cast<std::uint64_t>(row * size.row_bytes), piece));
-    PackJob job{&buffer, size, staging.data(), statics.data() + buffer.offset + row / kPanelColumns * bytes, rows, bytes};
+    HONE_TRY(
+        checkpoint.file->read_at(entry.offset + static_cast<std::uint64_t>(row * size.row_bytes), piece));
+    PackJob job{&buffer, size, staging.data(), statics.data() + buffer.offset + row / kPanelColumns * bytes,
+                rows,    bytes};
     pool.run((rows + kPanelColumns - 1) / kPanelColumns, pack_range, &job);
   }
   return {};
@@ -71,12 +72,22 @@ void store_values(const std::vector<double>& values, std::byte* out) {
 
 Status store_constant(const StaticBuffer& buffer, std::byte* out) {
   switch (buffer.type.dtype) {
-    case DType::F64: store_values<double>(buffer.values, out); return {};
-    case DType::F32: store_values<float>(buffer.values, out); return {};
-    case DType::I32: store_values<std::int32_t>(buffer.values, out); return {};
-    case DType::I64: store_values<std::int64_t>(buffer.values, out); return {};
+    case DType::F64:
+      store_values<double>(buffer.values, out);
+      return {};
+    case DType::F32:
+      store_values<float>(buffer.values, out);
+      return {};
+    case DType::I32:
+      store_values<std::int32_t>(buffer.values, out);
+      return {};
+    case DType::I64:
+      store_values<std::int64_t>(buffer.values, out);
+      return {};
     case DType::U8:
-    case DType::Bool: store_values<std::uint8_t>(buffer.values, out); return {};
+    case DType::Bool:
+      store_values<std::uint8_t>(buffer.values, out);
+      return {};
     default: {
       const std::vector<float> rounded(buffer.values.begin(), buffer.values.end());
       return encode_row(buffer.type.dtype, rounded.data(), static_cast<std::int64_t>(rounded.size()), out);
@@ -85,8 +96,12 @@ Status store_constant(const StaticBuffer& buffer, std::byte* out) {
 }
 
 Error changed_tensor(const Checkpoint& checkpoint, const StaticBuffer& buffer) {
-  return Error{ErrorCode::BadFile, Fault::File, fmt::format("{}, tensor {}", checkpoint.path, buffer.name),
-               "the tensor is not what the plan was made for", type_to_string(buffer.type), "missing or another size",
+  return Error{ErrorCode::BadFile,
+               Fault::File,
+               fmt::format("{}, tensor {}", checkpoint.path, buffer.name),
+               "the tensor is not what the plan was made for",
+               type_to_string(buffer.type),
+               "missing or another size",
                "make the plan from this checkpoint"};
 }
 

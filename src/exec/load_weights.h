@@ -11,7 +11,8 @@
 
 namespace hone {
 
-// Bytes of the buffer through which weights pass on their way into Panel16: whole panels of 16 rows, about this much.
+// Bytes of the buffer through which weights pass on their way into Panel16: whole panels of 16 rows, about
+// this much.
 inline constexpr std::int64_t kStagingBytes = std::int64_t{1} << 20;
 
 // The staging buffer that loading `plan` takes: kStagingBytes, or the rows of one panel of the widest weight.
@@ -20,8 +21,9 @@ std::int64_t staging_bytes(const Plan& plan);
 // Called with bytes done and bytes in all.
 using LoadProgress = std::function<void(std::int64_t done, std::int64_t total)>;
 
-// Reads every weight of the plan with pread (its pages never count as memory of this process) and packs it, and writes
-// the constants. Errors: (File) a read that fails; a tensor whose size is not what the plan was made for.
+// Reads every weight of the plan with pread (its pages never count as memory of this process) and packs it,
+// and writes the constants. Errors: (File) a read that fails; a tensor whose size is not what the plan was
+// made for.
 Status load_weights(const Plan& plan, const Checkpoint& checkpoint, ThreadPool& pool, const Arena& statics,
                     const LoadProgress& progress);
 

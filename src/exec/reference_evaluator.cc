@@ -9,14 +9,17 @@
 namespace hone {
 namespace {
 
-// A graph of the one node, its inputs as constants and its outputs cast to f64, which holds every value exactly.
-Result<Graph> graph_of(const Node& node, std::span<const ConstantTensor> inputs, std::span<const Type> outputs) {
+// A graph of the one node, its inputs as constants and its outputs cast to f64, which holds every value
+// exactly.
+Result<Graph> graph_of(const Node& node, std::span<const ConstantTensor> inputs,
+                       std::span<const Type> outputs) {
   GraphBuilder build("constant", "");
   std::vector<ValueId> values;
   for (const ConstantTensor& input : inputs) {
     values.push_back(build.constant(input.type.dtype, input.values, input.type.shape));
   }
-  if (outputs.size() != 1) return internal_error(fmt::format("op {}", node.op), "only nodes with one result are folded");
+  if (outputs.size() != 1)
+    return internal_error(fmt::format("op {}", node.op), "only nodes with one result are folded");
   ValueId result = build.node(node.op, std::move(values), node.attributes);
   if (build.failed()) return build.finish();
   // A view has no kernel of its own; the copy makes its elements contiguous.
@@ -41,7 +44,8 @@ Result<std::vector<ConstantTensor>> ReferenceEvaluator::evaluate(const Node& nod
   executor->run();
   const std::span<const std::byte> bytes = HONE_TRY(executor->output("0"));
   const auto* numbers = reinterpret_cast<const double*>(bytes.data());
-  return std::vector<ConstantTensor>{{outputs[0], std::vector<double>(numbers, numbers + bytes.size() / sizeof(double))}};
+  return std::vector<ConstantTensor>{
+      {outputs[0], std::vector<double>(numbers, numbers + bytes.size() / sizeof(double))}};
 }
 
 }  // namespace hone

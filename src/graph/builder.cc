@@ -16,7 +16,9 @@ GraphBuilder::Scope::Scope(GraphBuilder& builder, std::string_view name)
   builder.module_ += name;
 }
 
-GraphBuilder::Scope::~Scope() { builder_.module_.resize(length_); }
+GraphBuilder::Scope::~Scope() {
+  builder_.module_.resize(length_);
+}
 
 ValueId GraphBuilder::add_input(std::string name, Type type, InputKind kind) {
   const ValueId value = graph_.add_value(std::move(type));
@@ -34,8 +36,12 @@ ValueId GraphBuilder::weight(std::string name, Type type) {
 ValueId GraphBuilder::state(std::string name, Type type) {
   return add_input(std::move(name), std::move(type), InputKind::State);
 }
-void GraphBuilder::output(std::string name, ValueId value) { graph_.outputs.push_back({std::move(name), value}); }
-void GraphBuilder::update(std::string name, ValueId value) { graph_.state_updates.push_back({std::move(name), value}); }
+void GraphBuilder::output(std::string name, ValueId value) {
+  graph_.outputs.push_back({std::move(name), value});
+}
+void GraphBuilder::update(std::string name, ValueId value) {
+  graph_.state_updates.push_back({std::move(name), value});
+}
 
 ValueId GraphBuilder::node(std::string_view op, std::vector<ValueId> inputs, Attributes attributes) {
   if (error_) return 0;
@@ -79,7 +85,9 @@ ValueId GraphBuilder::matmul_transposed(ValueId a, ValueId b) {
   return node("matmul", {a, b}, {{"transpose_b", std::int64_t{1}}});
 }
 
-ValueId GraphBuilder::reshape(ValueId x, Shape shape) { return node("reshape", {x}, {{"shape", std::move(shape)}}); }
+ValueId GraphBuilder::reshape(ValueId x, Shape shape) {
+  return node("reshape", {x}, {{"shape", std::move(shape)}});
+}
 
 ValueId GraphBuilder::permute(ValueId x, std::vector<std::int64_t> axes) {
   return node("permute", {x}, {{"axes", std::move(axes)}});

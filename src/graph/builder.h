@@ -1,5 +1,5 @@
-// Builds a graph node by node, inferring each type. The first error stops everything after it and comes out of finish():
-// a model file reads as the paper's formulas, without a check on each line.
+// Builds a graph node by node, inferring each type. The first error stops everything after it and comes out
+// of finish(): a model file reads as the paper's formulas, without a check on each line.
 #pragma once
 
 #include <optional>

@@ -11,7 +11,8 @@ bool is_launch(const Node& node) {
 
 namespace {
 
-void collect_types(const Graph& graph, const Node& node, std::vector<Type>& inputs, std::vector<Type>& outputs) {
+void collect_types(const Graph& graph, const Node& node, std::vector<Type>& inputs,
+                   std::vector<Type>& outputs) {
   for (const ValueId value : node.inputs) inputs.push_back(graph.type(value));
   for (const ValueId value : node.outputs) outputs.push_back(graph.type(value));
 }

@@ -8,8 +8,8 @@ namespace hone {
 // True for a node that runs (views and constants do not).
 bool is_launch(const Node& node);
 
-// Bytes a node reads and writes, from types alone; 0 for nodes that are no launch. A value read twice counts twice: it
-// is what goes through the memory system when nothing stays in cache.
+// Bytes a node reads and writes, from types alone; 0 for nodes that are no launch. A value read twice counts
+// twice: it is what goes through the memory system when nothing stays in cache.
 Dim bytes_moved(const Graph& graph, const Node& node);
 
 // Useful arithmetic operations (a fused multiply-add is 2).

@@ -1,4 +1,5 @@
-// Lets a pass compute (fold-constants) without knowing kernels: exec/ implements it with the reference kernels.
+// Lets a pass compute (fold-constants) without knowing kernels: exec/ implements it with the reference
+// kernels.
 #pragma once
 
 #include <span>
@@ -9,8 +10,8 @@
 
 namespace hone {
 
-// A constant as the attribute `values` of a constant node holds it: row-major, exact in double for every element type
-// but i64 and u64 beyond 2^53.
+// A constant as the attribute `values` of a constant node holds it: row-major, exact in double for every
+// element type but i64 and u64 beyond 2^53.
 struct ConstantTensor {
   Type type;  // all dims constant
   std::vector<double> values;
@@ -19,9 +20,10 @@ struct ConstantTensor {
 class Evaluator {
  public:
   virtual ~Evaluator() = default;
-  // The outputs of `node` on `inputs`, with the reference kernel of its op. An error if the op has none, or for
-  // symbolic dims.
-  virtual Result<std::vector<ConstantTensor>> evaluate(const Node& node, std::span<const ConstantTensor> inputs,
+  // The outputs of `node` on `inputs`, with the reference kernel of its op. An error if the op has none, or
+  // for symbolic dims.
+  virtual Result<std::vector<ConstantTensor>> evaluate(const Node& node,
+                                                       std::span<const ConstantTensor> inputs,
                                                        std::span<const Type> outputs) const = 0;
 };
 

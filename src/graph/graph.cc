@@ -36,14 +36,16 @@ const GraphInput* Graph::find_input(std::string_view input_name) const {
 UseMap::UseMap(const Graph& graph)
     : producer(graph.values.size(), -1), users(graph.values.size()), escapes(graph.values.size(), false) {
   for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
-    for (const ValueId output : graph.nodes[n].outputs) producer[static_cast<std::size_t>(output)] = static_cast<int>(n);
+    for (const ValueId output : graph.nodes[n].outputs)
+      producer[static_cast<std::size_t>(output)] = static_cast<int>(n);
     for (const ValueId input : graph.nodes[n].inputs) {
       std::vector<int>& list = users[static_cast<std::size_t>(input)];
       if (list.empty() || list.back() != static_cast<int>(n)) list.push_back(static_cast<int>(n));
     }
   }
   for (const GraphOutput& output : graph.outputs) escapes[static_cast<std::size_t>(output.value)] = true;
-  for (const GraphOutput& update : graph.state_updates) escapes[static_cast<std::size_t>(update.value)] = true;
+  for (const GraphOutput& update : graph.state_updates)
+    escapes[static_cast<std::size_t>(update.value)] = true;
 }
 
 bool UseMap::only_used_by(ValueId value, int node) const {

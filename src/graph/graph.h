@@ -1,23 +1,30 @@
-// The intermediate representation: a typed program in SSA form. Nodes are data; what an op means, which types it
-// takes and what it costs stands in its op row (graph/op_row.h).
+// The intermediate representation: a typed program in SSA form. Nodes are data; what an op means, which types
+// it takes and what it costs stands in its op row (graph/op_row.h).
 //
 // Semantics, once for all ops:
-// - Values. Each value is written by exactly one node, or is an input of the graph. Nodes stand in an order in which
-//   every value is written before it is read; any such order gives the same numbers (except through state, below).
+// - Values. Each value is written by exactly one node, or is an input of the graph. Nodes stand in an order
+// in which
+//   every value is written before it is read; any such order gives the same numbers (except through state,
+//   below).
 // - Types. A type is an element type and a shape; dims are integers or expressions over the graph's symbols
-//   (tensor/dim.h). There are no implicit conversions: elementwise ops take operands of one element type, `cast` changes
-//   it. Contractions (matmul, gather) read any float type and give f32.
-// - Symbols stand for integers >= 1: B sequences, T tokens of this step, C context after this step, R rows of logits.
-// - Broadcast. Elementwise ops align shapes at the right; an axis of extent 1 (the integer, not a symbol) repeats.
-// - Numbers. Floating point is IEEE 754, round to nearest even, subnormals kept. NaN spreads through arithmetic; max and
+//   (tensor/dim.h). There are no implicit conversions: elementwise ops take operands of one element type,
+//   `cast` changes it. Contractions (matmul, gather) read any float type and give f32.
+// - Symbols stand for integers >= 1: B sequences, T tokens of this step, C context after this step, R rows of
+// logits.
+// - Broadcast. Elementwise ops align shapes at the right; an axis of extent 1 (the integer, not a symbol)
+// repeats.
+// - Numbers. Floating point is IEEE 754, round to nearest even, subnormals kept. NaN spreads through
+// arithmetic; max and
 //   min return NaN if an operand is NaN; comparisons with NaN are false. Integer arithmetic wraps modulo 2^n.
 //   The order of the additions of a reduction or contraction is the kernel's, and fixed (kernels/kernel.h).
-// - Aliasing. View ops (reshape, permute, broadcast, slice) share memory with their input and cost nothing. Values are
+// - Aliasing. View ops (reshape, permute, broadcast, slice) share memory with their input and cost nothing.
+// Values are
 //   never written twice, except through state.
-// - Effects. The only effect is on state: a state is a named input that outlives the step. `state_append` writes this
-//   step's rows into it at their positions and returns the state as it is afterwards; each state has exactly one
-//   append, and everything that reads the state in this step reads that append's result. Rows beyond a sequence's last
-//   position are finite and unspecified; a reader masks them.
+// - Effects. The only effect is on state: a state is a named input that outlives the step. `state_append`
+// writes this
+//   step's rows into it at their positions and returns the state as it is afterwards; each state has exactly
+//   one append, and everything that reads the state in this step reads that append's result. Rows beyond a
+//   sequence's last position are finite and unspecified; a reader masks them.
 // - Padding. A token whose position is negative is padding: it is not stored into state, and its outputs are
 //   unspecified and never read.
 #pragma once
@@ -41,7 +48,8 @@ struct Type {
 
 std::string type_to_string(const Type& type);  // "f32[B,T,576]"
 
-// Bytes of a value of this type. For block-quantised types the last dim must be a constant multiple of the block.
+// Bytes of a value of this type. For block-quantised types the last dim must be a constant multiple of the
+// block.
 Dim type_bytes(const Type& type);
 
 using ValueId = std::int32_t;
@@ -58,8 +66,9 @@ struct Node {
   std::vector<ValueId> inputs;
   std::vector<ValueId> outputs;
   Attributes attributes;
-  std::string module;                 // where in the model it comes from: "layers.3.attn.q_proj"
-  std::shared_ptr<const Graph> body;  // fused nodes: what they compute, inputs and outputs in the node's order
+  std::string module;  // where in the model it comes from: "layers.3.attn.q_proj"
+  std::shared_ptr<const Graph>
+      body;  // fused nodes: what they compute, inputs and outputs in the node's order
 };
 
 enum class InputKind : std::uint8_t {
@@ -94,8 +103,8 @@ struct Graph {
   const GraphInput* find_input(std::string_view input_name) const;
 };
 
-// For each value: the index of the node that writes it (-1 for inputs), and the nodes that read it. A value that is an
-// output of the graph or a state update has `escapes` set.
+// For each value: the index of the node that writes it (-1 for inputs), and the nodes that read it. A value
+// that is an output of the graph or a state update has `escapes` set.
 struct UseMap {
   std::vector<int> producer;
   std::vector<std::vector<int>> users;

@@ -1,8 +1,7 @@
 #include "graph/op_row.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+#include <fmt/format.h>
 #include <map>
 #include <mutex>
 
@@ -64,12 +63,18 @@ std::vector<const OpRow*> all_ops() {
 
 Status register_op(const OpRow* row) {
   const auto refuse = [&](std::string message) {
-    return Error{ErrorCode::Usage, Fault::User, fmt::format("op '{}'", row->name), std::move(message), {}, {},
+    return Error{ErrorCode::Usage,
+                 Fault::User,
+                 fmt::format("op '{}'", row->name),
+                 std::move(message),
+                 {},
+                 {},
                  "complete the row and register it again"};
   };
   if (row->name.empty()) return refuse("an op row needs a name");
   if (row->infer == nullptr) return refuse("an op row needs a type rule (infer)");
-  if (row->max_inputs >= 0 && row->max_inputs < row->min_inputs) return refuse("max_inputs is below min_inputs");
+  if (row->max_inputs >= 0 && row->max_inputs < row->min_inputs)
+    return refuse("max_inputs is below min_inputs");
   if (row->summary.empty()) return refuse("an op row needs a one-line summary");
   Registry& all = registry();
   const std::scoped_lock lock(all.mutex);
@@ -97,15 +102,22 @@ Result<std::vector<Type>> infer_types(const Graph& graph, const Node& node) {
   const OpRow* row = find_op(node.op);
   if (row == nullptr) {
     const std::string_view near = nearest_op(node.op);
-    return Error{ErrorCode::BadModel, Fault::User, where, "no op has this name", "a registered op", node.op,
+    return Error{ErrorCode::BadModel,
+                 Fault::User,
+                 where,
+                 "no op has this name",
+                 "a registered op",
+                 node.op,
                  near.empty() ? "" : fmt::format("did you mean '{}'?", near)};
   }
   const int count = static_cast<int>(node.inputs.size());
   if (count < row->min_inputs || (row->max_inputs >= 0 && count > row->max_inputs)) {
     const std::string wanted = row->max_inputs == row->min_inputs ? fmt::format("{}", row->min_inputs)
-                               : row->max_inputs < 0              ? fmt::format("at least {}", row->min_inputs)
-                                                     : fmt::format("{} to {}", row->min_inputs, row->max_inputs);
-    return Error{ErrorCode::BadModel, Fault::Hone, where, "wrong number of inputs", wanted, fmt::format("{}", count), {}};
+                               : row->max_inputs < 0
+                                   ? fmt::format("at least {}", row->min_inputs)
+                                   : fmt::format("{} to {}", row->min_inputs, row->max_inputs);
+    return Error{ErrorCode::BadModel,      Fault::Hone, where, "wrong number of inputs", wanted,
+                 fmt::format("{}", count), {}};
   }
   std::vector<Type> types;
   types.reserve(node.inputs.size());

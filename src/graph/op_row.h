@@ -1,5 +1,5 @@
-// One row per op: all that hone knows of it above the kernels. A custom op registers a row by the same door as the
-// built-in ones.
+// One row per op: all that hone knows of it above the kernels. A custom op registers a row by the same door
+// as the built-in ones.
 #pragma once
 
 #include <span>
@@ -28,10 +28,12 @@ struct OpRow {
   bool primitive = false;  // in the closed list that models are built from (level O0)
   int min_inputs = 0;
   int max_inputs = 0;  // -1: any number
-  // The types of the outputs, or an Error whose message names the broken rule (the caller adds the node's place).
+  // The types of the outputs, or an Error whose message names the broken rule (the caller adds the node's
+  // place).
   Result<std::vector<Type>> (*infer)(const Node& node, std::span<const Type> inputs) = nullptr;
   int aliases = -1;  // the input whose memory output 0 shares (views, state_append), or -1
-  // Useful arithmetic operations (a fused multiply-add is 2), from the types; nullptr: one per output element.
+  // Useful arithmetic operations (a fused multiply-add is 2), from the types; nullptr: one per output
+  // element.
   Dim (*operations)(const Node& node, std::span<const Type> inputs, std::span<const Type> outputs) = nullptr;
   // Bytes read of each input, where that is not all of it (gather reads rows); nullptr: all of it.
   Dim (*bytes_read)(const Node& node, std::span<const Type> inputs, std::span<const Type> outputs) = nullptr;
@@ -44,10 +46,12 @@ const OpRow* find_op(std::string_view op);
 // All rows, in the order of registration.
 std::vector<const OpRow*> all_ops();
 
-// Adds a row. An error names what is missing in it, or the row that has its name already. `row` must outlive the program.
+// Adds a row. An error names what is missing in it, or the row that has its name already. `row` must outlive
+// the program.
 Status register_op(const OpRow* row);
 
-// The registered name nearest to `name` (edit distance at most 2, or half its length), for "did you mean"; or empty.
+// The registered name nearest to `name` (edit distance at most 2, or half its length), for "did you mean"; or
+// empty.
 std::string_view nearest_op(std::string_view name);
 
 // Types of node's outputs by its row. The error's `where` is the op and the node's module.

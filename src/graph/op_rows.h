@@ -8,8 +8,9 @@
 namespace hone {
 
 std::span<const OpRow> elementwise_rows();  // op_rows_elementwise.cc
-std::span<const OpRow> primitive_rows();    // op_rows_primitive.cc: sources, views, reductions, contractions, data, state
-std::span<const OpRow> fused_rows();        // op_rows_fused.cc
+std::span<const OpRow>
+primitive_rows();  // op_rows_primitive.cc: sources, views, reductions, contractions, data, state
+std::span<const OpRow> fused_rows();  // op_rows_fused.cc
 
 // For type rules.
 Error type_error(std::string message, std::string expected = {});

@@ -1,6 +1,5 @@
-#include <fmt/format.h>
-
 #include <array>
+#include <fmt/format.h>
 
 #include "graph/op_rows.h"
 
@@ -20,8 +19,8 @@ Result<Shape> broadcast_shapes(std::span<const Type> inputs) {
       Dim& have = out[shift + i];
       if (type.shape[i] == have || type.shape[i] == Dim(1)) continue;
       if (!(have == Dim(1))) {
-        return type_error("shapes do not broadcast",
-                          fmt::format("axis {} of {} to be {} or 1", i, type_to_string(type), have.to_string()));
+        return type_error("shapes do not broadcast", fmt::format("axis {} of {} to be {} or 1", i,
+                                                                 type_to_string(type), have.to_string()));
       }
       have = type.shape[i];
     }
@@ -33,8 +32,10 @@ namespace {
 
 Status one_dtype(std::span<const Type> inputs) {
   for (const Type& type : inputs) {
-    if (dtype_row(type.dtype).is_quantised) return type_error("elementwise ops do not read block-quantised values");
-    if (type.dtype != inputs[0].dtype) return type_error("operands have different element types", "one element type");
+    if (dtype_row(type.dtype).is_quantised)
+      return type_error("elementwise ops do not read block-quantised values");
+    if (type.dtype != inputs[0].dtype)
+      return type_error("operands have different element types", "one element type");
   }
   return {};
 }
@@ -53,7 +54,8 @@ Result<std::vector<Type>> infer_same(const Node&, std::span<const Type> inputs) 
 
 // exp, log, ...: only on real numbers.
 Result<std::vector<Type>> infer_real(const Node& node, std::span<const Type> inputs) {
-  if (!dtype_row(inputs[0].dtype).is_float) return type_error("this op takes floating-point operands", "a float type");
+  if (!dtype_row(inputs[0].dtype).is_float)
+    return type_error("this op takes floating-point operands", "a float type");
   return infer_same(node, inputs);
 }
 
@@ -77,7 +79,8 @@ Result<std::vector<Type>> infer_cast(const Node& node, std::span<const Type> inp
   const auto* to = node.attributes.get<std::string>("to");
   const std::optional<DType> dtype = to == nullptr ? std::nullopt : dtype_from_name(*to);
   if (!dtype || dtype_row(*dtype).is_quantised) {
-    return type_error("cast needs the attribute `to`", "the name of an element type that is not block-quantised");
+    return type_error("cast needs the attribute `to`",
+                      "the name of an element type that is not block-quantised");
   }
   if (dtype_row(inputs[0].dtype).is_quantised) return type_error("cast does not read block-quantised values");
   return std::vector<Type>{{*dtype, inputs[0].shape}};
@@ -86,8 +89,13 @@ Result<std::vector<Type>> infer_cast(const Node& node, std::span<const Type> inp
 constexpr OpRow elementwise(std::string_view name, int arity,
                             Result<std::vector<Type>> (*infer)(const Node&, std::span<const Type>),
                             std::string_view summary) {
-  return OpRow{.name = name, .op_class = OpClass::Elementwise, .primitive = true, .min_inputs = arity,
-               .max_inputs = arity, .infer = infer, .summary = summary};
+  return OpRow{.name = name,
+               .op_class = OpClass::Elementwise,
+               .primitive = true,
+               .min_inputs = arity,
+               .max_inputs = arity,
+               .infer = infer,
+               .summary = summary};
 }
 
 constexpr std::array kRows{
@@ -119,6 +127,8 @@ constexpr std::array kRows{
 
 }  // namespace
 
-std::span<const OpRow> elementwise_rows() { return kRows; }
+std::span<const OpRow> elementwise_rows() {
+  return kRows;
+}
 
 }  // namespace hone

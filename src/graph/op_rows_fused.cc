@@ -1,6 +1,5 @@
-#include <fmt/format.h>
-
 #include <array>
+#include <fmt/format.h>
 
 #include "graph/op_rows.h"
 
@@ -14,7 +13,8 @@ Result<Types> infer_from_body(const Node& node, std::span<const Type> inputs) {
   if (node.body == nullptr) return type_error("a fused node carries a body", "body { .. }");
   const Graph& body = *node.body;
   if (body.inputs.size() != inputs.size()) {
-    return type_error("a fused node has the inputs of its body", fmt::format("{} inputs", body.inputs.size()));
+    return type_error("a fused node has the inputs of its body",
+                      fmt::format("{} inputs", body.inputs.size()));
   }
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (!(body.type(body.inputs[i].value) == inputs[i])) {
@@ -43,15 +43,22 @@ Dim body_operations(const Node& node, std::span<const Type>, std::span<const Typ
 }
 
 Result<Types> infer_quantize(const Node&, std::span<const Type> inputs) {
-  if (inputs[0].dtype != DType::F32 || inputs[0].shape.empty()) return type_error("quantize_q8a takes f32 [..,K]", "f32");
+  if (inputs[0].dtype != DType::F32 || inputs[0].shape.empty())
+    return type_error("quantize_q8a takes f32 [..,K]", "f32");
   const std::optional<std::int64_t> k = inputs[0].shape.back().as_constant();
-  if (!k || *k % 32 != 0) return type_error("quantize_q8a needs whole blocks along the last axis", "K a multiple of 32");
+  if (!k || *k % 32 != 0)
+    return type_error("quantize_q8a needs whole blocks along the last axis", "K a multiple of 32");
   return Types{{DType::Q8A, inputs[0].shape}};
 }
 
 constexpr OpRow fused(std::string_view name, int min_inputs, int max_inputs, std::string_view summary) {
-  return OpRow{.name = name, .op_class = OpClass::Fused, .min_inputs = min_inputs, .max_inputs = max_inputs,
-               .infer = infer_from_body, .operations = body_operations, .summary = summary};
+  return OpRow{.name = name,
+               .op_class = OpClass::Fused,
+               .min_inputs = min_inputs,
+               .max_inputs = max_inputs,
+               .infer = infer_from_body,
+               .operations = body_operations,
+               .summary = summary};
 }
 
 constexpr std::array kRows{
@@ -59,15 +66,22 @@ constexpr std::array kRows{
     fused("softmax", 1, 1, "exp(x - max x) / sum along the last axis"),
     fused("rope", 3, 3, "pairs of x [B,T,..,E] turned by the angles whose cos and sin are [B,T,R/2]"),
     fused("attention", 4, 4,
-          "softmax(scale * q k^T, keys c <= position) v: q [B,K,G,T,E], k and v [B,C,K,E], positions [B,T] -> [B,T,K,G,E]"),
+          "softmax(scale * q k^T, keys c <= position) v: q [B,K,G,T,E], k and v [B,C,K,E], positions [B,T] "
+          "-> [B,T,K,G,E]"),
     fused("swiglu_mlp", 3, 3, "silu(x Wg^T) * (x Wu^T)"),
     fused("fused_elementwise", 0, -1, "a chain of elementwise ops in one launch"),
-    OpRow{.name = "quantize_q8a", .op_class = OpClass::Fused, .min_inputs = 1, .max_inputs = 1, .infer = infer_quantize,
+    OpRow{.name = "quantize_q8a",
+          .op_class = OpClass::Fused,
+          .min_inputs = 1,
+          .max_inputs = 1,
+          .infer = infer_quantize,
           .summary = "x rounded to int8 blocks of 32 with one f32 scale each"},
 };
 
 }  // namespace
 
-std::span<const OpRow> fused_rows() { return kRows; }
+std::span<const OpRow> fused_rows() {
+  return kRows;
+}
 
 }  // namespace hone

@@ -1,7 +1,6 @@
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
+#include <fmt/format.h>
 
 #include "graph/op_rows.h"
 
@@ -103,8 +102,8 @@ Result<Types> infer_slice(const Node& node, std::span<const Type> inputs) {
   HONE_TRY(not_quantised(inputs[0], "slice"));
   const std::size_t axis = HONE_TRY(normalise_axis(node.attributes.integer("axis"), inputs[0].shape.size()));
   const std::vector<Dim> range = HONE_TRY(dims_attribute(node, "range"));
-  if (range.size() != 2 || !always_at_least(range[0], Dim(0)) || !always_at_least(range[1], range[0] + Dim(1)) ||
-      !always_at_least(inputs[0].shape[axis], range[1])) {
+  if (range.size() != 2 || !always_at_least(range[0], Dim(0)) ||
+      !always_at_least(range[1], range[0] + Dim(1)) || !always_at_least(inputs[0].shape[axis], range[1])) {
     return type_error("`range` is [begin, end) inside the axis, not empty",
                       fmt::format("0 <= begin < end <= {}", inputs[0].shape[axis].to_string()));
   }
@@ -132,7 +131,8 @@ Dim reduce_operations(const Node&, std::span<const Type> inputs, std::span<const
 Result<Types> infer_matmul(const Node& node, std::span<const Type> inputs) {
   const Type& a = inputs[0];
   const Type& b = inputs[1];
-  if (!dtype_row(a.dtype).is_float || !dtype_row(b.dtype).is_float) return type_error("matmul takes real operands");
+  if (!dtype_row(a.dtype).is_float || !dtype_row(b.dtype).is_float)
+    return type_error("matmul takes real operands");
   if (dtype_row(a.dtype).is_quantised && a.dtype != DType::Q8A) {
     return type_error("the left operand of matmul is not block-quantised, or q8a");
   }
@@ -147,10 +147,12 @@ Result<Types> infer_matmul(const Node& node, std::span<const Type> inputs) {
     return type_error("the inner dims of matmul differ",
                       fmt::format("K = {} on both sides, not {}", a.shape.back().to_string(), k.to_string()));
   }
-  // Leading axes (all but the matrix) broadcast; a 2-D right operand serves every leading axis of the left one.
+  // Leading axes (all but the matrix) broadcast; a 2-D right operand serves every leading axis of the left
+  // one.
   const std::size_t a_matrix = std::min<std::size_t>(2, a.shape.size());
-  const Type lead[] = {{DType::F32, Shape(a.shape.begin(), a.shape.end() - static_cast<std::ptrdiff_t>(a_matrix))},
-                       {DType::F32, Shape(b.shape.begin(), b.shape.end() - 2)}};
+  const Type lead[] = {
+      {DType::F32, Shape(a.shape.begin(), a.shape.end() - static_cast<std::ptrdiff_t>(a_matrix))},
+      {DType::F32, Shape(b.shape.begin(), b.shape.end() - 2)}};
   Shape shape = HONE_TRY(broadcast_shapes(lead));
   if (a_matrix == 2) shape.push_back(a.shape[a.shape.size() - 2]);
   shape.push_back(n);
@@ -195,19 +197,23 @@ Result<Types> infer_concat(const Node& node, std::span<const Type> inputs) {
   return Types{{inputs[0].dtype, std::move(shape)}};
 }
 
-Result<Types> infer_copy(const Node&, std::span<const Type> inputs) { return Types{inputs[0]}; }
+Result<Types> infer_copy(const Node&, std::span<const Type> inputs) {
+  return Types{inputs[0]};
+}
 
 Result<Types> infer_state_append(const Node&, std::span<const Type> inputs) {
   const Type& state = inputs[0];
   const Type& rows = inputs[1];
   const Type& positions = inputs[2];
-  if (state.dtype != rows.dtype) return type_error("state_append: the new rows have the state's element type");
-  if (state.shape.size() < 2 || state.shape.size() != rows.shape.size() || !(state.shape[0] == rows.shape[0]) ||
+  if (state.dtype != rows.dtype)
+    return type_error("state_append: the new rows have the state's element type");
+  if (state.shape.size() < 2 || state.shape.size() != rows.shape.size() ||
+      !(state.shape[0] == rows.shape[0]) ||
       !std::equal(state.shape.begin() + 2, state.shape.end(), rows.shape.begin() + 2)) {
     return type_error("state_append takes state [B,C,..], rows [B,T,..], positions [B,T]");
   }
-  if (positions.dtype != DType::I32 || positions.shape.size() != 2 || !(positions.shape[0] == rows.shape[0]) ||
-      !(positions.shape[1] == rows.shape[1])) {
+  if (positions.dtype != DType::I32 || positions.shape.size() != 2 ||
+      !(positions.shape[0] == rows.shape[0]) || !(positions.shape[1] == rows.shape[1])) {
     return type_error("state_append: positions are i32 [B,T]", "i32[B,T]");
   }
   return Types{state};
@@ -217,24 +223,47 @@ Dim append_bytes(const Node&, std::span<const Type> inputs, std::span<const Type
   return type_bytes(inputs[1]) + type_bytes(inputs[2]);
 }
 
-Dim no_operations(const Node&, std::span<const Type>, std::span<const Type>) { return Dim(0); }
+Dim no_operations(const Node&, std::span<const Type>, std::span<const Type>) {
+  return Dim(0);
+}
 
 constexpr OpRow view(std::string_view name, Result<Types> (*infer)(const Node&, std::span<const Type>),
                      std::string_view summary) {
-  return OpRow{.name = name, .op_class = OpClass::View, .primitive = true, .min_inputs = 1, .max_inputs = 1,
-               .infer = infer, .aliases = 0, .operations = no_operations, .summary = summary};
+  return OpRow{.name = name,
+               .op_class = OpClass::View,
+               .primitive = true,
+               .min_inputs = 1,
+               .max_inputs = 1,
+               .infer = infer,
+               .aliases = 0,
+               .operations = no_operations,
+               .summary = summary};
 }
 
 constexpr OpRow reduction(std::string_view name, std::string_view summary) {
-  return OpRow{.name = name, .op_class = OpClass::Reduction, .primitive = true, .min_inputs = 1, .max_inputs = 1,
-               .infer = infer_reduce, .operations = reduce_operations, .summary = summary};
+  return OpRow{.name = name,
+               .op_class = OpClass::Reduction,
+               .primitive = true,
+               .min_inputs = 1,
+               .max_inputs = 1,
+               .infer = infer_reduce,
+               .operations = reduce_operations,
+               .summary = summary};
 }
 
 constexpr std::array kRows{
-    OpRow{.name = "constant", .op_class = OpClass::Source, .primitive = true, .infer = infer_constant,
-          .operations = no_operations, .summary = "the attribute `values`, row-major, as `dtype` [`shape`]"},
-    OpRow{.name = "iota", .op_class = OpClass::Source, .primitive = true, .infer = infer_iota,
-          .operations = no_operations, .summary = "the index along `axis`, as i32 of `shape`"},
+    OpRow{.name = "constant",
+          .op_class = OpClass::Source,
+          .primitive = true,
+          .infer = infer_constant,
+          .operations = no_operations,
+          .summary = "the attribute `values`, row-major, as `dtype` [`shape`]"},
+    OpRow{.name = "iota",
+          .op_class = OpClass::Source,
+          .primitive = true,
+          .infer = infer_iota,
+          .operations = no_operations,
+          .summary = "the index along `axis`, as i32 of `shape`"},
     view("reshape", infer_reshape, "the same elements, row-major, as `shape`"),
     view("permute", infer_permute, "axis i of the result is axis axes[i] of x"),
     view("broadcast", infer_broadcast, "x repeated along its axes of extent 1 to `shape`"),
@@ -242,23 +271,56 @@ constexpr std::array kRows{
     reduction("reduce_sum", "the sum along `axis`"),
     reduction("reduce_mean", "the mean along `axis`"),
     reduction("reduce_max", "the maximum along `axis`; NaN if any is"),
-    OpRow{.name = "matmul", .op_class = OpClass::Contraction, .primitive = true, .min_inputs = 2, .max_inputs = 2,
-          .infer = infer_matmul, .operations = matmul_operations,
+    OpRow{.name = "matmul",
+          .op_class = OpClass::Contraction,
+          .primitive = true,
+          .min_inputs = 2,
+          .max_inputs = 2,
+          .infer = infer_matmul,
+          .operations = matmul_operations,
           .summary = "a [..,M,K] x b [..,K,N], or b [..,N,K] with transpose_b; f32"},
-    OpRow{.name = "gather", .op_class = OpClass::Data, .primitive = true, .min_inputs = 2, .max_inputs = 2,
-          .infer = infer_gather, .operations = no_operations, .bytes_read = gather_bytes,
+    OpRow{.name = "gather",
+          .op_class = OpClass::Data,
+          .primitive = true,
+          .min_inputs = 2,
+          .max_inputs = 2,
+          .infer = infer_gather,
+          .operations = no_operations,
+          .bytes_read = gather_bytes,
           .summary = "rows of table [V,D] by number, decoded to f32"},
-    OpRow{.name = "concat", .op_class = OpClass::Data, .primitive = true, .min_inputs = 1, .max_inputs = -1,
-          .infer = infer_concat, .operations = no_operations, .summary = "the inputs one after the other along `axis`"},
-    OpRow{.name = "copy", .op_class = OpClass::Data, .primitive = true, .min_inputs = 1, .max_inputs = 1,
-          .infer = infer_copy, .operations = no_operations, .summary = "x, contiguous in memory"},
-    OpRow{.name = "state_append", .op_class = OpClass::State, .primitive = true, .min_inputs = 3, .max_inputs = 3,
-          .infer = infer_state_append, .aliases = 0, .operations = no_operations, .bytes_read = append_bytes,
-          .summary = "state [B,C,..] with rows [B,T,..] written at positions [B,T]; negative positions are skipped"},
+    OpRow{.name = "concat",
+          .op_class = OpClass::Data,
+          .primitive = true,
+          .min_inputs = 1,
+          .max_inputs = -1,
+          .infer = infer_concat,
+          .operations = no_operations,
+          .summary = "the inputs one after the other along `axis`"},
+    OpRow{.name = "copy",
+          .op_class = OpClass::Data,
+          .primitive = true,
+          .min_inputs = 1,
+          .max_inputs = 1,
+          .infer = infer_copy,
+          .operations = no_operations,
+          .summary = "x, contiguous in memory"},
+    OpRow{.name = "state_append",
+          .op_class = OpClass::State,
+          .primitive = true,
+          .min_inputs = 3,
+          .max_inputs = 3,
+          .infer = infer_state_append,
+          .aliases = 0,
+          .operations = no_operations,
+          .bytes_read = append_bytes,
+          .summary =
+              "state [B,C,..] with rows [B,T,..] written at positions [B,T]; negative positions are skipped"},
 };
 
 }  // namespace
 
-std::span<const OpRow> primitive_rows() { return kRows; }
+std::span<const OpRow> primitive_rows() {
+  return kRows;
+}
 
 }  // namespace hone

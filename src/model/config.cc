@@ -1,8 +1,7 @@
 #include "model/config.h"
 
-#include <fmt/format.h>
-
 #include <array>
+#include <fmt/format.h>
 
 #include "model/family.h"
 
@@ -10,15 +9,28 @@ namespace hone {
 namespace {
 
 // Keys that change the maths and that no family here implements; a file that sets one is refused by name.
-constexpr std::array<std::string_view, 12> kUnsupportedKeys{
-    "attention.sliding_window", "attention.logit_softcapping", "final_logit_softcapping", "attn_logit_softcapping",
-    "attention.max_alibi_bias", "attention.clamp_kqv",         "expert_count",            "attention.kv_lora_rank",
-    "residual_scale",           "logit_scale",                 "embedding_scale",         "attention.scale"};
+constexpr std::array<std::string_view, 12> kUnsupportedKeys{"attention.sliding_window",
+                                                            "attention.logit_softcapping",
+                                                            "final_logit_softcapping",
+                                                            "attn_logit_softcapping",
+                                                            "attention.max_alibi_bias",
+                                                            "attention.clamp_kqv",
+                                                            "expert_count",
+                                                            "attention.kv_lora_rank",
+                                                            "residual_scale",
+                                                            "logit_scale",
+                                                            "embedding_scale",
+                                                            "attention.scale"};
 
 Error bad_model(const Checkpoint& checkpoint, std::string_view key, std::string message, std::string expected,
                 std::string actual) {
-  return Error{ErrorCode::BadModel, Fault::File, fmt::format("{}, key {}", checkpoint.path, key), std::move(message),
-               std::move(expected), std::move(actual), "hone inspect shows what the file says"};
+  return Error{ErrorCode::BadModel,
+               Fault::File,
+               fmt::format("{}, key {}", checkpoint.path, key),
+               std::move(message),
+               std::move(expected),
+               std::move(actual),
+               "hone inspect shows what the file says"};
 }
 
 Result<std::int64_t> positive(const Checkpoint& checkpoint, const std::string& key, std::int64_t limit) {
@@ -45,27 +57,33 @@ Status refuse_unsupported(const Checkpoint& checkpoint, const std::string& arch)
   const std::optional<std::string_view> type = HONE_TRY(checkpoint.metadata.optional_string(scaling));
   if (type && *type != "none") add(fmt::format("{} = {}", scaling, *type));
   if (found.empty()) return {};
-  return Error{ErrorCode::BadModel, Fault::File, checkpoint.path,
-               "the file sets keys that change the model's arithmetic and that hone does not implement", "none of them",
-               found, "use a checkpoint without them"};
+  return Error{ErrorCode::BadModel,
+               Fault::File,
+               checkpoint.path,
+               "the file sets keys that change the model's arithmetic and that hone does not implement",
+               "none of them",
+               found,
+               "use a checkpoint without them"};
 }
 
 Status check_attention(const Checkpoint& checkpoint, const std::string& arch, const ModelConfig& config) {
   if (config.heads % config.kv_heads != 0) {
-    return bad_model(checkpoint, arch + ".attention.head_count_kv", "query heads are shared out evenly over kv heads",
+    return bad_model(checkpoint, arch + ".attention.head_count_kv",
+                     "query heads are shared out evenly over kv heads",
                      fmt::format("a divisor of {}", config.heads), fmt::format("{}", config.kv_heads));
   }
   if (config.rotary_dim % 2 != 0 || config.rotary_dim > config.head_dim) {
     return bad_model(checkpoint, arch + ".rope.dimension_count", "rotary dims are pairs inside a head",
-                     fmt::format("an even number up to {}", config.head_dim), fmt::format("{}", config.rotary_dim));
+                     fmt::format("an even number up to {}", config.head_dim),
+                     fmt::format("{}", config.rotary_dim));
   }
   if (!(config.norm_eps > 0 && config.norm_eps < 1)) {
     return bad_model(checkpoint, arch + ".attention.layer_norm_rms_epsilon", "the norm's eps is out of range",
                      "between 0 and 1", fmt::format("{}", config.norm_eps));
   }
   if (!(config.rope_theta > 1 && config.rope_theta < 1e30)) {
-    return bad_model(checkpoint, arch + ".rope.freq_base", "the rotary base is out of range", "between 1 and 1e30",
-                     fmt::format("{}", config.rope_theta));
+    return bad_model(checkpoint, arch + ".rope.freq_base", "the rotary base is out of range",
+                     "between 1 and 1e30", fmt::format("{}", config.rope_theta));
   }
   return {};
 }
@@ -100,18 +118,20 @@ Result<ModelConfig> read_config(const Checkpoint& checkpoint) {
       HONE_TRY(metadata.optional_integer(arch + ".rope.dimension_count")).value_or(config.head_dim);
   config.rope_theta = HONE_TRY(metadata.optional_real(arch + ".rope.freq_base")).value_or(10000.0);
   config.rope_interleaved = family->rope_interleaved;
-  if (config.kv_heads < 1 || config.kv_heads > config.heads || config.head_dim < 1 || config.head_dim > kLargest ||
-      config.rotary_dim < 2) {
-    return bad_model(checkpoint, arch + ".attention.*", "the head sizes are out of range",
-                     "1 <= head_count_kv <= head_count, key_length >= 1, rope.dimension_count >= 2",
-                     fmt::format("{}, {}, {}, {}", config.kv_heads, config.heads, config.head_dim, config.rotary_dim));
+  if (config.kv_heads < 1 || config.kv_heads > config.heads || config.head_dim < 1 ||
+      config.head_dim > kLargest || config.rotary_dim < 2) {
+    return bad_model(
+        checkpoint, arch + ".attention.*", "the head sizes are out of range",
+        "1 <= head_count_kv <= head_count, key_length >= 1, rope.dimension_count >= 2",
+        fmt::format("{}, {}, {}, {}", config.kv_heads, config.heads, config.head_dim, config.rotary_dim));
   }
   HONE_TRY(check_attention(checkpoint, arch, config));
 
   const TensorEntry* embedding = checkpoint.find_tensor("token_embd.weight");
   if (embedding == nullptr || embedding->shape.size() != 2) {
-    return bad_model(checkpoint, "token_embd.weight", "the token embedding is missing or no matrix", "[V,D]",
-                     embedding == nullptr ? "no such tensor" : fmt::format("{} axes", embedding->shape.size()));
+    return bad_model(
+        checkpoint, "token_embd.weight", "the token embedding is missing or no matrix", "[V,D]",
+        embedding == nullptr ? "no such tensor" : fmt::format("{} axes", embedding->shape.size()));
   }
   config.vocabulary = embedding->shape[0];
   return config;

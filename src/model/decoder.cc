@@ -1,8 +1,7 @@
 #include "model/decoder.h"
 
-#include <fmt/format.h>
-
 #include <cmath>
+#include <fmt/format.h>
 #include <limits>
 
 #include "graph/builder.h"
@@ -19,7 +18,10 @@ const Dim R = Dim::symbol('R');  // NOLINT(readability-identifier-naming)
 class Decoder {
  public:
   Decoder(const Checkpoint& checkpoint, const ModelConfig& config, const BuildOptions& options)
-      : config_(config), options_(options), build_(config.architecture, "BTCR"), weights_(checkpoint, build_) {}
+      : config_(config),
+        options_(options),
+        build_(config.architecture, "BTCR"),
+        weights_(checkpoint, build_) {}
 
   Result<Graph> build() {
     const ValueId ids = build_.input("ids", {DType::I32, {B, T}});
@@ -46,20 +48,21 @@ class Decoder {
     return x;
   }
 
-  // cos and sin of position * theta^(-2i/R), i < R/2, in f64: in f32 the angle alone would be off by position * 2^-24,
-  // 1e-4 at position 2000.
+  // cos and sin of position * theta^(-2i/R), i < R/2, in f64: in f32 the angle alone would be off by position
+  // * 2^-24, 1e-4 at position 2000.
   void rotary_tables() {
     const GraphBuilder::Scope scope(build_, "rotary");
     const std::int64_t half = config_.rotary_dim / 2;
     std::vector<double> inverse_frequencies;
     for (std::int64_t i = 0; i < half; ++i) {
-      inverse_frequencies.push_back(
-          std::pow(config_.rope_theta, -2.0 * static_cast<double>(i) / static_cast<double>(config_.rotary_dim)));
+      inverse_frequencies.push_back(std::pow(
+          config_.rope_theta, -2.0 * static_cast<double>(i) / static_cast<double>(config_.rotary_dim)));
     }
     ValueId frequencies = build_.constant(DType::F64, std::move(inverse_frequencies), {Dim(half)});
     if (weights_.has("rope_freqs.weight")) {
       // Llama 3's scaling, stored as the number by which each frequency is divided.
-      frequencies = build_.div(frequencies, build_.cast(weights_.get("rope_freqs.weight", {half}), DType::F64));
+      frequencies =
+          build_.div(frequencies, build_.cast(weights_.get("rope_freqs.weight", {half}), DType::F64));
     }
     const ValueId positions = build_.reshape(build_.cast(positions_, DType::F64), {B, T, Dim(1)});
     const ValueId angles = build_.mul(positions, frequencies);  // [B,T,R/2]
@@ -112,18 +115,21 @@ class Decoder {
       column.push_back(Dim(1));
       Shape whole(shape.begin(), shape.end() - 1);
       whole.push_back(Dim(config_.rotary_dim));
-      turned = build_.reshape(build_.concat({build_.reshape(a, column), build_.reshape(b, column)}, axis + 1), whole);
+      turned = build_.reshape(build_.concat({build_.reshape(a, column), build_.reshape(b, column)}, axis + 1),
+                              whole);
     } else {
       const auto [a, b] = turn(build_.slice(turning, axis, Dim(0), Dim(half)),
                                build_.slice(turning, axis, Dim(half), Dim(config_.rotary_dim)));
       turned = build_.concat({a, b}, axis);
     }
     if (!partial) return turned;
-    return build_.concat({turned, build_.slice(x, axis, Dim(config_.rotary_dim), Dim(config_.head_dim))}, axis);
+    return build_.concat({turned, build_.slice(x, axis, Dim(config_.rotary_dim), Dim(config_.head_dim))},
+                         axis);
   }
 
   // One of q, k, v: projected, cut into heads, normed and turned where the model does that.
-  ValueId heads(ValueId h, const std::string& block, std::string_view letter, const Shape& shape, std::int64_t count) {
+  ValueId heads(ValueId h, const std::string& block, std::string_view letter, const Shape& shape,
+                std::int64_t count) {
     const GraphBuilder::Scope scope(build_, fmt::format("{}_proj", letter));
     const std::string name = fmt::format("{}.attn_{}", block, letter);
     ValueId x = build_.reshape(linear(h, name, count * config_.head_dim, config_.dim), shape);
@@ -145,15 +151,15 @@ class Decoder {
 
   ValueId attention(ValueId h, const std::string& block, std::int64_t index) {
     const GraphBuilder::Scope scope(build_, "attn");
-    const Dim kv_heads(config_.kv_heads);                 // K
-    const Dim group(config_.heads / config_.kv_heads);    // G
-    const Dim head_dim(config_.head_dim);                 // E
+    const Dim kv_heads(config_.kv_heads);               // K
+    const Dim group(config_.heads / config_.kv_heads);  // G
+    const Dim head_dim(config_.head_dim);               // E
     ValueId q = heads(h, block, "q", {B, T, kv_heads, group, head_dim}, config_.heads);
-    q = build_.permute(q, {0, 2, 3, 1, 4});               // [B,K,G,T,E]
+    q = build_.permute(q, {0, 2, 3, 1, 4});  // [B,K,G,T,E]
     const Shape kv_shape{B, T, kv_heads, head_dim};
     const ValueId k = remember("k", index, heads(h, block, "k", kv_shape, config_.kv_heads));
     const ValueId v = remember("v", index, heads(h, block, "v", kv_shape, config_.kv_heads));
-    ValueId scores = build_.matmul_transposed(q, k);      // [B,K,G,T,C]
+    ValueId scores = build_.matmul_transposed(q, k);  // [B,K,G,T,C]
     scores = build_.mul(scores, build_.scalar(1.0 / std::sqrt(static_cast<double>(config_.head_dim))));
     const ValueId positions = build_.reshape(positions_, {B, Dim(1), Dim(1), T, Dim(1)});
     const ValueId visible = build_.node("less_equal", {build_.iota({C}, 0), positions});
@@ -161,7 +167,7 @@ class Decoder {
     const ValueId shifted = build_.sub(scores, build_.reduce("reduce_max", scores, -1));
     const ValueId weights = build_.node("exp", {shifted});
     const ValueId probabilities = build_.div(weights, build_.reduce("reduce_sum", weights, -1));
-    ValueId out = build_.matmul(probabilities, v);        // [B,K,G,T,E]
+    ValueId out = build_.matmul(probabilities, v);  // [B,K,G,T,E]
     out = build_.reshape(build_.permute(out, {0, 3, 1, 2, 4}), {B, T, Dim(config_.heads * config_.head_dim)});
     const GraphBuilder::Scope projection(build_, "o_proj");
     return linear(out, block + ".attn_output", config_.dim, config_.heads * config_.head_dim);
@@ -206,7 +212,8 @@ class Decoder {
 
 }  // namespace
 
-Result<Graph> build_decoder(const Checkpoint& checkpoint, const ModelConfig& config, const BuildOptions& options) {
+Result<Graph> build_decoder(const Checkpoint& checkpoint, const ModelConfig& config,
+                            const BuildOptions& options) {
   return Decoder(checkpoint, config, options).build();
 }
 

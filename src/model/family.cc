@@ -1,8 +1,7 @@
 #include "model/family.h"
 
-#include <fmt/format.h>
-
 #include <array>
+#include <fmt/format.h>
 
 #include "model/decoder.h"
 
@@ -18,7 +17,9 @@ constexpr std::array kFamilies{
 
 }  // namespace
 
-std::span<const Family> families() { return kFamilies; }
+std::span<const Family> families() {
+  return kFamilies;
+}
 
 Result<const Family*> find_family(std::string_view architecture, std::string_view path) {
   std::string known;
@@ -27,12 +28,17 @@ Result<const Family*> find_family(std::string_view architecture, std::string_vie
     if (!known.empty()) known += ", ";
     known += family.architecture;
   }
-  return Error{ErrorCode::BadModel, Fault::File, fmt::format("{}, key general.architecture", path),
-               "hone has no model family for this architecture", known, std::string(architecture),
+  return Error{ErrorCode::BadModel,
+               Fault::File,
+               fmt::format("{}, key general.architecture", path),
+               "hone has no model family for this architecture",
+               known,
+               std::string(architecture),
                "use a checkpoint of one of these architectures"};
 }
 
-Result<Graph> build_graph(const Checkpoint& checkpoint, const ModelConfig& config, const BuildOptions& options) {
+Result<Graph> build_graph(const Checkpoint& checkpoint, const ModelConfig& config,
+                          const BuildOptions& options) {
   const Family* family = HONE_TRY(find_family(config.architecture, checkpoint.path));
   return family->build(checkpoint, config, options);
 }

@@ -19,7 +19,8 @@ struct BuildOptions {
 struct Family {
   std::string_view architecture;  // general.architecture
   bool rope_interleaved = false;  // how the checkpoint's q and k rows are ordered
-  Result<Graph> (*build)(const Checkpoint& checkpoint, const ModelConfig& config, const BuildOptions& options) = nullptr;
+  Result<Graph> (*build)(const Checkpoint& checkpoint, const ModelConfig& config,
+                         const BuildOptions& options) = nullptr;
 };
 
 std::span<const Family> families();
@@ -27,9 +28,11 @@ std::span<const Family> families();
 // An error (BadModel) lists the architectures there are. `path` stands in its `where`.
 Result<const Family*> find_family(std::string_view architecture, std::string_view path);
 
-// The graph of the checkpoint's model. Inputs: ids i32[B,T], positions i32[B,T] (negative: padding), rows i32[R] (of
-// the flattened [B*T], whose logits are wanted); states k.i and v.i f32[B,C,K,E]; outputs logits f32[R,V] and what
-// `options` adds. Errors: tensors that are missing or have another shape than the metadata says, all of them at once.
-Result<Graph> build_graph(const Checkpoint& checkpoint, const ModelConfig& config, const BuildOptions& options);
+// The graph of the checkpoint's model. Inputs: ids i32[B,T], positions i32[B,T] (negative: padding), rows
+// i32[R] (of the flattened [B*T], whose logits are wanted); states k.i and v.i f32[B,C,K,E]; outputs logits
+// f32[R,V] and what `options` adds. Errors: tensors that are missing or have another shape than the metadata
+// says, all of them at once.
+Result<Graph> build_graph(const Checkpoint& checkpoint, const ModelConfig& config,
+                          const BuildOptions& options);
 
 }  // namespace hone

@@ -14,9 +14,11 @@ ValueId Weights::get(const std::string& name, const std::vector<std::int64_t>& s
   };
   if (entry == nullptr) return fault(fmt::format("{} is missing", name));
   if (entry->shape != shape) {
-    return fault(fmt::format("{} is [{}], not [{}]", name, fmt::join(entry->shape, ","), fmt::join(shape, ",")));
+    return fault(
+        fmt::format("{} is [{}], not [{}]", name, fmt::join(entry->shape, ","), fmt::join(shape, ",")));
   }
-  if (!entry->dtype) return fault(fmt::format("{} has type {}, which hone cannot decode", name, entry->type_name));
+  if (!entry->dtype)
+    return fault(fmt::format("{} has type {}, which hone cannot decode", name, entry->type_name));
   if (!dtype_row(*entry->dtype).is_float) return fault(fmt::format("{} has type {}", name, entry->type_name));
   return builder_.weight(name, Type{*entry->dtype, dims});
 }
@@ -33,9 +35,12 @@ ValueId Weights::get_f32(const std::string& name, const std::vector<std::int64_t
 
 Status Weights::check() const {
   if (faults_.empty()) return {};
-  return Error{ErrorCode::BadModel, Fault::File, checkpoint_.path,
+  return Error{ErrorCode::BadModel,
+               Fault::File,
+               checkpoint_.path,
                fmt::format("{} tensors do not fit the model that the metadata describes", faults_.size()),
-               "every tensor of the architecture, in its shape", fmt::format("{}", fmt::join(faults_, "; ")),
+               "every tensor of the architecture, in its shape",
+               fmt::format("{}", fmt::join(faults_, "; ")),
                "hone inspect lists the tensors of the file"};
 }
 

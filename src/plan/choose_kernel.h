@@ -14,8 +14,8 @@ struct KernelChoice {
   std::string refusals;            // what each candidate would need, for the report
 };
 
-// At O0 only reference kernels are candidates; above, fast kernels of the target's ISA level come first, then those of
-// lower levels, then the reference kernel.
+// At O0 only reference kernels are candidates; above, fast kernels of the target's ISA level come first, then
+// those of lower levels, then the reference kernel.
 KernelChoice choose_kernel(const Signature& signature, const Target& target, Level level);
 
 // "f32[T,64] x q4_1[128,64] (panel16)" for error messages.

@@ -5,7 +5,8 @@
 namespace hone {
 namespace {
 
-// By sizes, not capacities: the plan that stays is a copy (engine/session.cc), whose containers are exactly full.
+// By sizes, not capacities: the plan that stays is a copy (engine/session.cc), whose containers are exactly
+// full.
 constexpr std::int64_t kBlockHeader = 16;  // glibc malloc: size word and alignment of a block
 
 std::int64_t block(std::size_t bytes) {
@@ -13,7 +14,9 @@ std::int64_t block(std::size_t bytes) {
   return static_cast<std::int64_t>((bytes + 15) / 16 * 16) + kBlockHeader;
 }
 
-std::int64_t text(const std::string& string) { return string.size() > 15 ? block(string.size() + 1) : 0; }
+std::int64_t text(const std::string& string) {
+  return string.size() > 15 ? block(string.size() + 1) : 0;
+}
 
 std::int64_t dims(const std::vector<Dim>& list) {
   std::int64_t sum = block(list.size() * sizeof(Dim));
@@ -26,8 +29,10 @@ std::int64_t attributes(const Attributes& list) {
   for (const Attributes::Item& item : list.items()) {
     sum += text(item.first);
     if (const auto* value = std::get_if<std::vector<Dim>>(&item.second)) sum += dims(*value);
-    if (const auto* value = std::get_if<std::vector<double>>(&item.second)) sum += block(value->capacity() * 8);
-    if (const auto* value = std::get_if<std::vector<std::int64_t>>(&item.second)) sum += block(value->capacity() * 8);
+    if (const auto* value = std::get_if<std::vector<double>>(&item.second))
+      sum += block(value->capacity() * 8);
+    if (const auto* value = std::get_if<std::vector<std::int64_t>>(&item.second))
+      sum += block(value->capacity() * 8);
     if (const auto* value = std::get_if<std::string>(&item.second)) sum += text(*value);
   }
   return sum;
@@ -50,12 +55,14 @@ std::int64_t heap_bytes(const Plan& plan) {
     sum += operands(step.inputs) + operands(step.outputs);
     sum += step.bytes_moved.heap_bytes() + step.operations.heap_bytes();
     if (step.program != nullptr) {
-      sum += block(sizeof(StripProgram) + 16) + block(step.program->instructions.size() * sizeof(StripInstruction));
+      sum += block(sizeof(StripProgram) + 16) +
+             block(step.program->instructions.size() * sizeof(StripInstruction));
     }
   }
   sum += block(plan.statics.size() * sizeof(StaticBuffer));
   for (const StaticBuffer& buffer : plan.statics) {
-    sum += text(buffer.name) + text(buffer.module) + dims(buffer.type.shape) + block(buffer.values.size() * 8);
+    sum +=
+        text(buffer.name) + text(buffer.module) + dims(buffer.type.shape) + block(buffer.values.size() * 8);
   }
   sum += block(plan.states.size() * sizeof(StateBuffer));
   for (const StateBuffer& buffer : plan.states) sum += text(buffer.name) + dims(buffer.type.shape);

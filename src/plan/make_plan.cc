@@ -1,7 +1,6 @@
+#include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-
-#include <algorithm>
 #include <map>
 #include <set>
 
@@ -44,7 +43,8 @@ class Planner {
   Result<Plan> run() {
     choose_layouts();
     HONE_TRY(place_inputs());
-    for (std::size_t n = 0; n < graph_.nodes.size(); ++n) HONE_TRY(plan_node(graph_.nodes[n], static_cast<int>(n)));
+    for (std::size_t n = 0; n < graph_.nodes.size(); ++n)
+      HONE_TRY(plan_node(graph_.nodes[n], static_cast<int>(n)));
     HONE_TRY(report_missing());
     HONE_TRY(place_outputs());
     HONE_TRY(place_dynamic());
@@ -53,14 +53,16 @@ class Planner {
   }
 
  private:
-  // --- weights -----------------------------------------------------------------------------------------------------
+  // --- weights
+  // -----------------------------------------------------------------------------------------------------
 
   static bool packable(const Type& type) {
     const bool matrix = type.shape.size() == 2 && type.shape[1].is_constant();
     return matrix && panel_supports(type.dtype, *type.shape[1].as_constant());
   }
 
-  // Panel16 for each weight matrix whose every reader has a fast kernel that takes it so; the file's layout otherwise.
+  // Panel16 for each weight matrix whose every reader has a fast kernel that takes it so; the file's layout
+  // otherwise.
   void choose_layouts() {
     for (const GraphInput& input : graph_.inputs) {
       if (input.kind != InputKind::Weight || options_.level == Level::O0) continue;
@@ -71,8 +73,8 @@ class Planner {
     for (bool settled = false; !settled;) {
       settled = true;
       for (const Node& node : graph_.nodes) {
-        const bool reads_panels =
-            std::any_of(node.inputs.begin(), node.inputs.end(), [&](ValueId v) { return panels_.contains(v); });
+        const bool reads_panels = std::any_of(node.inputs.begin(), node.inputs.end(),
+                                              [&](ValueId v) { return panels_.contains(v); });
         if (!reads_panels) continue;
         const KernelChoice choice = tentative_choice(node);
         if (choice.kernel != nullptr && !choice.kernel->reference) continue;
@@ -95,17 +97,20 @@ class Planner {
     std::vector<OperandSpec> outputs;
     for (const ValueId value : node.inputs) inputs.push_back(contiguous_spec(value));
     for (const ValueId value : node.outputs) outputs.push_back(contiguous_spec(value));
-    return choose_kernel({kernel_op(node), &node.attributes, inputs, outputs}, options_.target, options_.level);
+    return choose_kernel({kernel_op(node), &node.attributes, inputs, outputs}, options_.target,
+                         options_.level);
   }
 
   // Elementwise nodes run as strip programs, but at O0, where each has its reference kernel.
   std::string_view kernel_op(const Node& node) const {
     const OpRow* row = find_op(node.op);
-    const bool strips = row != nullptr && row->op_class == OpClass::Elementwise && options_.level != Level::O0;
+    const bool strips =
+        row != nullptr && row->op_class == OpClass::Elementwise && options_.level != Level::O0;
     return strips ? std::string_view("fused_elementwise") : std::string_view(node.op);
   }
 
-  // --- buffers -----------------------------------------------------------------------------------------------------
+  // --- buffers
+  // -----------------------------------------------------------------------------------------------------
 
   int add_static(StaticBuffer buffer) {
     buffer.offset = plan_.static_bytes;
@@ -180,7 +185,8 @@ class Planner {
     return {};
   }
 
-  // --- steps -------------------------------------------------------------------------------------------------------
+  // --- steps
+  // -------------------------------------------------------------------------------------------------------
 
   Operand operand(ValueId value, int step) {
     const Location& at = locate(value);
@@ -288,7 +294,8 @@ class Planner {
                                      choice.refusals.empty() ? "" : fmt::format(" ({})", choice.refusals)));
     }
     made.kernel = choice.kernel;
-    made.bytes_moved = node.op == "copy" ? type_bytes(graph_.type(node.inputs[0])) * Dim(2) : bytes_moved(graph_, node);
+    made.bytes_moved =
+        node.op == "copy" ? type_bytes(graph_.type(node.inputs[0])) * Dim(2) : bytes_moved(graph_, node);
     made.operations = operations(graph_, node);
     plan_.steps.push_back(std::move(made));
     return {};
@@ -296,12 +303,17 @@ class Planner {
 
   Status report_missing() const {
     if (missing_.empty()) return {};
-    return Error{ErrorCode::BadModel, Fault::Hone, fmt::format("{} of {} launches", missing_.size(), plan_.steps.size()),
-                 "no kernel computes these nodes", "a kernel for each", fmt::format("{}", fmt::join(missing_, "; ")),
+    return Error{ErrorCode::BadModel,
+                 Fault::Hone,
+                 fmt::format("{} of {} launches", missing_.size(), plan_.steps.size()),
+                 "no kernel computes these nodes",
+                 "a kernel for each",
+                 fmt::format("{}", fmt::join(missing_, "; ")),
                  "use a checkpoint in another format, or report this"};
   }
 
-  // --- addresses ---------------------------------------------------------------------------------------------------
+  // --- addresses
+  // ---------------------------------------------------------------------------------------------------
 
   Status place_outputs() {
     const int last = std::max(0, static_cast<int>(plan_.steps.size()) - 1);
@@ -322,7 +334,8 @@ class Planner {
   Status place_dynamic() {
     std::vector<Lifetime> lifetimes;
     lifetimes.reserve(buffers_.size());
-    for (const DynamicBuffer& buffer : buffers_) lifetimes.push_back({buffer.bytes, buffer.first, buffer.last});
+    for (const DynamicBuffer& buffer : buffers_)
+      lifetimes.push_back({buffer.bytes, buffer.first, buffer.last});
     OffsetPlan offsets = HONE_TRY(plan_offsets(lifetimes, plan_.bound, options_.runnable));
     plan_.dynamic_bytes = offsets.peak_bytes;
     plan_.dynamic_peak = offsets.peak;
@@ -346,9 +359,10 @@ class Planner {
     for (std::size_t i = 0; i < buffers_.size(); ++i) {
       const DynamicBuffer& buffer = buffers_[i];
       const int producer = uses_.producer[static_cast<std::size_t>(buffer.value)];
-      plan_.lives.push_back({graph_.value_name(buffer.value),
-                             producer < 0 ? std::string("input") : graph_.nodes[static_cast<std::size_t>(producer)].module,
-                             buffer.bytes, offsets.offsets[i], buffer.first, buffer.last});
+      plan_.lives.push_back(
+          {graph_.value_name(buffer.value),
+           producer < 0 ? std::string("input") : graph_.nodes[static_cast<std::size_t>(producer)].module,
+           buffer.bytes, offsets.offsets[i], buffer.first, buffer.last});
     }
     return {};
   }
@@ -367,9 +381,11 @@ class Planner {
       call.input_count = static_cast<int>(step.inputs.size());
       call.outputs = views.data() + step.inputs.size();
       call.output_count = static_cast<int>(step.outputs.size());
-      plan_.scratch_bytes_per_thread = std::max(plan_.scratch_bytes_per_thread, step.kernel->scratch_bytes(call));
+      plan_.scratch_bytes_per_thread =
+          std::max(plan_.scratch_bytes_per_thread, step.kernel->scratch_bytes(call));
     }
-    const std::int64_t rounded = (plan_.scratch_bytes_per_thread + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment;
+    const std::int64_t rounded =
+        (plan_.scratch_bytes_per_thread + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment;
     plan_.scratch_bytes_per_thread = rounded;
     plan_.workspace_bytes = rounded * plan_.target.threads;
     return {};
@@ -380,7 +396,8 @@ class Planner {
     view.dtype = spec.dtype;
     view.layout = spec.layout;
     view.rank = static_cast<int>(spec.shape.size());
-    if (view.rank > kMaxRank) return internal_error("plan", fmt::format("a tensor has more than {} axes", kMaxRank));
+    if (view.rank > kMaxRank)
+      return internal_error("plan", fmt::format("a tensor has more than {} axes", kMaxRank));
     for (std::size_t i = 0; i < spec.shape.size(); ++i) {
       view.shape[i] = HONE_TRY(spec.shape[i].evaluate(plan_.bound));
       if (i < spec.strides.size()) view.strides[i] = HONE_TRY(spec.strides[i].evaluate(plan_.bound));
@@ -413,6 +430,8 @@ std::int64_t Plan::fallbacks() const {
   return std::count_if(steps.begin(), steps.end(), [](const Step& step) { return step.kernel->reference; });
 }
 
-Result<Plan> make_plan(const Graph& graph, const PlanOptions& options) { return Planner(graph, options).run(); }
+Result<Plan> make_plan(const Graph& graph, const PlanOptions& options) {
+  return Planner(graph, options).run();
+}
 
 }  // namespace hone

@@ -13,7 +13,9 @@ struct Item {
   int last = 0;
 };
 
-bool together(const Item& a, const Item& b) { return a.first <= b.last && b.first <= a.last; }
+bool together(const Item& a, const Item& b) {
+  return a.first <= b.last && b.first <= a.last;
+}
 
 struct Placement {
   std::vector<std::int64_t> offsets;
@@ -71,15 +73,15 @@ std::vector<int> sorted_by(std::size_t count, const auto& before) {
 // A formula names those below it in full, so towers of values of unlike sizes can double it at every storey.
 constexpr std::size_t kLongestFormula = 512;
 
-// `formula`, or, if it is too long to carry around, its value at the bound or more: offsets and ends only fall as
-// symbols do, so what was placed there keeps clear of its neighbours at every size.
+// `formula`, or, if it is too long to carry around, its value at the bound or more: offsets and ends only
+// fall as symbols do, so what was placed there keeps clear of its neighbours at every size.
 Dim bounded(Dim formula, std::int64_t at_bound) {
   return formula.to_string().size() <= kLongestFormula ? formula : Dim(at_bound);
 }
 
 // Items by the offset they were placed at, lowest first; those of one time keep this order at every size.
-void write_formulas(std::span<const Lifetime> lifetimes, const std::vector<Item>& items, const Placement& placement,
-                    OffsetPlan& plan) {
+void write_formulas(std::span<const Lifetime> lifetimes, const std::vector<Item>& items,
+                    const Placement& placement, OffsetPlan& plan) {
   const std::vector<int> order = sorted_by(items.size(), [&](int a, int b) {
     return placement.offsets[static_cast<std::size_t>(a)] < placement.offsets[static_cast<std::size_t>(b)];
   });
@@ -107,17 +109,20 @@ Result<OffsetPlan> plan_offsets(std::span<const Lifetime> lifetimes, const Bindi
   items.reserve(lifetimes.size());
   for (const Lifetime& life : lifetimes) {
     const std::int64_t bytes = HONE_TRY(life.bytes.evaluate(bound));
-    items.push_back({(bytes + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment, life.first, life.last});
+    items.push_back(
+        {(bytes + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment, life.first, life.last});
   }
   const auto item = [&](int index) -> const Item& { return items[static_cast<std::size_t>(index)]; };
   const auto length = [&](int index) { return item(index).last - item(index).first; };
   const std::array<std::pair<std::string_view, std::vector<int>>, 4> orders{{
       {"largest first", sorted_by(items.size(), [&](int a, int b) { return item(a).bytes > item(b).bytes; })},
       {"longest-lived first", sorted_by(items.size(), [&](int a, int b) { return length(a) > length(b); })},
-      {"in order of execution", sorted_by(items.size(), [&](int a, int b) { return item(a).first < item(b).first; })},
+      {"in order of execution",
+       sorted_by(items.size(), [&](int a, int b) { return item(a).first < item(b).first; })},
       {"largest area first", sorted_by(items.size(),
                                        [&](int a, int b) {
-                                         return item(a).bytes * (length(a) + 1) > item(b).bytes * (length(b) + 1);
+                                         return item(a).bytes * (length(a) + 1) >
+                                                item(b).bytes * (length(b) + 1);
                                        })},
   }};
   OffsetPlan plan;

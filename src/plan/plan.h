@@ -1,5 +1,5 @@
-// The plan: plain data that says everything a run will do. Ordered steps, kernel choices, buffers and offsets as
-// formulas over symbols. It has names and offsets, no addresses.
+// The plan: plain data that says everything a run will do. Ordered steps, kernel choices, buffers and offsets
+// as formulas over symbols. It has names and offsets, no addresses.
 #pragma once
 
 #include <cstdint>
@@ -73,12 +73,12 @@ struct Port {
 };
 
 struct ValueLife {
-  std::string value;   // "%12"
+  std::string value;  // "%12"
   std::string module;
   Dim bytes;
   Dim offset;
-  int first = 0;       // step that writes it
-  int last = 0;        // last step that reads it
+  int first = 0;  // step that writes it
+  int last = 0;   // last step that reads it
 };
 
 struct Plan {
@@ -96,10 +96,10 @@ struct Plan {
   std::int64_t static_bytes = 0;
   std::int64_t state_bytes = 0;
   std::int64_t dynamic_bytes = 0;
-  std::int64_t workspace_bytes = 0;             // threads * scratch_bytes_per_thread
+  std::int64_t workspace_bytes = 0;  // threads * scratch_bytes_per_thread
   std::int64_t scratch_bytes_per_thread = 0;
-  std::int64_t dynamic_lower_bound_bytes = 0;   // largest set of values alive in one step
-  Dim dynamic_peak{0};                          // dynamic_bytes as a formula
+  std::int64_t dynamic_lower_bound_bytes = 0;  // largest set of values alive in one step
+  Dim dynamic_peak{0};                         // dynamic_bytes as a formula
   std::string placement_order;
 
   std::int64_t launches() const { return static_cast<std::int64_t>(steps.size()); }
@@ -111,12 +111,13 @@ struct PlanOptions {
   Target target;
   Level level = Level::O3;
   Bindings bound;  // B, T, C, R
-  // false: only sizes and launches are wanted (explain plans the graph after each pass): constants keep no values.
+  // false: only sizes and launches are wanted (explain plans the graph after each pass): constants keep no
+  // values.
   bool runnable = true;
 };
 
-// Makes the plan of `graph`. Errors: (Hone) nodes without a kernel, all of them at once with dtypes, shapes and what
-// each candidate would need.
+// Makes the plan of `graph`. Errors: (Hone) nodes without a kernel, all of them at once with dtypes, shapes
+// and what each candidate would need.
 Result<Plan> make_plan(const Graph& graph, const PlanOptions& options);
 
 }  // namespace hone

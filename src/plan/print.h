@@ -7,8 +7,8 @@
 
 namespace hone {
 
-// One line a step (kernel, operands with region, offset, type and strides), then the table of lifetimes in the dynamic
-// region.
+// One line a step (kernel, operands with region, offset, type and strides), then the table of lifetimes in
+// the dynamic region.
 std::string print_plan(const Plan& plan);
 
 }  // namespace hone

@@ -18,8 +18,9 @@ bool is_contiguous(const StridedView& view) {
 
 namespace {
 
-// Axes of extent 1 carry no stride; the others are cut into groups of equal products on both sides. Inside a group the
-// old axes must be mergeable (stride(i) = stride(i+1) * extent(i+1)); the new ones divide the group's innermost stride.
+// Axes of extent 1 carry no stride; the others are cut into groups of equal products on both sides. Inside a
+// group the old axes must be mergeable (stride(i) = stride(i+1) * extent(i+1)); the new ones divide the
+// group's innermost stride.
 std::optional<std::vector<Dim>> reshape_strides(const StridedView& input, const Shape& result) {
   std::vector<std::size_t> old_axes;
   std::vector<std::size_t> new_axes;
@@ -90,7 +91,8 @@ std::optional<StridedView> apply_view(const Node& node, const StridedView& input
   }
   if (node.op == "slice") {
     const std::int64_t given = node.attributes.integer("axis");
-    const auto axis = static_cast<std::size_t>(given < 0 ? given + static_cast<std::int64_t>(result.size()) : given);
+    const auto axis =
+        static_cast<std::size_t>(given < 0 ? given + static_cast<std::int64_t>(result.size()) : given);
     out.strides = input.strides;
     out.offset = input.offset + (*node.attributes.get<std::vector<Dim>>("range"))[0] * input.strides[axis];
     return out;

@@ -1,9 +1,8 @@
 #include "plan/strip_builder.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
+#include <fmt/format.h>
 #include <map>
 #include <optional>
 
@@ -17,18 +16,24 @@ struct NamedOp {
   StripOp op;
 };
 constexpr std::array kOps{
-    NamedOp{"cast", StripOp::Cast}, NamedOp{"neg", StripOp::Neg},       NamedOp{"abs", StripOp::Abs},
-    NamedOp{"exp", StripOp::Exp},   NamedOp{"log", StripOp::Log},       NamedOp{"sqrt", StripOp::Sqrt},
-    NamedOp{"rsqrt", StripOp::Rsqrt}, NamedOp{"sin", StripOp::Sin},     NamedOp{"cos", StripOp::Cos},
-    NamedOp{"tanh", StripOp::Tanh}, NamedOp{"not", StripOp::Not},       NamedOp{"add", StripOp::Add},
-    NamedOp{"sub", StripOp::Sub},   NamedOp{"mul", StripOp::Mul},       NamedOp{"div", StripOp::Div},
-    NamedOp{"max", StripOp::Max},   NamedOp{"min", StripOp::Min},       NamedOp{"pow", StripOp::Pow},
-    NamedOp{"less", StripOp::Less}, NamedOp{"less_equal", StripOp::LessEqual}, NamedOp{"equal", StripOp::Equal},
-    NamedOp{"and", StripOp::And},   NamedOp{"or", StripOp::Or},         NamedOp{"select", StripOp::Select},
+    NamedOp{"cast", StripOp::Cast},   NamedOp{"neg", StripOp::Neg},
+    NamedOp{"abs", StripOp::Abs},     NamedOp{"exp", StripOp::Exp},
+    NamedOp{"log", StripOp::Log},     NamedOp{"sqrt", StripOp::Sqrt},
+    NamedOp{"rsqrt", StripOp::Rsqrt}, NamedOp{"sin", StripOp::Sin},
+    NamedOp{"cos", StripOp::Cos},     NamedOp{"tanh", StripOp::Tanh},
+    NamedOp{"not", StripOp::Not},     NamedOp{"add", StripOp::Add},
+    NamedOp{"sub", StripOp::Sub},     NamedOp{"mul", StripOp::Mul},
+    NamedOp{"div", StripOp::Div},     NamedOp{"max", StripOp::Max},
+    NamedOp{"min", StripOp::Min},     NamedOp{"pow", StripOp::Pow},
+    NamedOp{"less", StripOp::Less},   NamedOp{"less_equal", StripOp::LessEqual},
+    NamedOp{"equal", StripOp::Equal}, NamedOp{"and", StripOp::And},
+    NamedOp{"or", StripOp::Or},       NamedOp{"select", StripOp::Select},
 };
 
 // f16 and bf16 are computed in f32 registers; stores round.
-DType register_type(DType dtype) { return dtype == DType::F16 || dtype == DType::BF16 ? DType::F32 : dtype; }
+DType register_type(DType dtype) {
+  return dtype == DType::F16 || dtype == DType::BF16 ? DType::F32 : dtype;
+}
 
 class Builder {
  public:
@@ -50,7 +55,8 @@ class Builder {
     return internal_error(fmt::format("op {} of {}", node.op, node.module), "this op has no strip kernel");
   }
   void store(ValueId value, int output, DType dtype) {
-    program_.instructions.push_back({.op = StripOp::Store, .dtype = dtype, .a = registers_.at(value), .b = output});
+    program_.instructions.push_back(
+        {.op = StripOp::Store, .dtype = dtype, .a = registers_.at(value), .b = output});
   }
   StripProgram finish() { return compact(std::move(program_)); }
 
@@ -73,7 +79,8 @@ class Builder {
       }
     };
     for (std::size_t i = 0; i < program.instructions.size(); ++i) {
-      reads(program.instructions[i], [&](int& r) { last_use[static_cast<std::size_t>(r)] = static_cast<int>(i); });
+      reads(program.instructions[i],
+            [&](int& r) { last_use[static_cast<std::size_t>(r)] = static_cast<int>(i); });
     }
     std::vector<int> renamed(static_cast<std::size_t>(program.register_count), -1);
     std::vector<int> free;
@@ -84,10 +91,12 @@ class Builder {
       reads(instruction, [&](int& r) {
         const auto old = static_cast<std::size_t>(r);
         r = renamed[old];
-        if (last_use[old] == static_cast<int>(i) && std::find(dead.begin(), dead.end(), r) == dead.end()) dead.push_back(r);
+        if (last_use[old] == static_cast<int>(i) && std::find(dead.begin(), dead.end(), r) == dead.end())
+          dead.push_back(r);
       });
       if (instruction.op != StripOp::Store) {
-        // A result never takes the register of an operand that dies here: kernels may not assume restrict otherwise.
+        // A result never takes the register of an operand that dies here: kernels may not assume restrict
+        // otherwise.
         int taken = count;
         if (free.empty()) {
           ++count;

@@ -23,15 +23,14 @@ namespace hone {
 // value = scale * quants[j]. With all arithmetic in f32:
 //   scale = max|x| / 127            quants[j] = x[j] / scale, rounded to nearest (ties to even), clamped to
 //   +-127
-// The sum of the rounded values, not of the exact ones: a q4_1 weight d*q + m is centred while q is not, so with the exact
-// sum the rounding errors of the products would stand alone, about twice as large (SmolLM2: 1.57 against 0.41 in the
-// logits).
-// (the clamp acts where scale is subnormal). Scale 0 (all zero, or underflow): quants are 0. A NaN or an
-// infinity among the values: scale and sum are NaN, quants are 0, so that NaN spreads to every output of the
-// dot product.
+// The sum of the rounded values, not of the exact ones: a q4_1 weight d*q + m is centred while q is not, so
+// with the exact sum the rounding errors of the products would stand alone, about twice as large
+// (SmolLM2: 1.57 against 0.41 in the logits). (the clamp acts where scale is subnormal). Scale 0 (all zero,
+// or underflow): quants are 0. A NaN or an infinity among the values: scale and sum are NaN, quants are 0, so
+// that NaN spreads to every output of the dot product.
 struct BlockQ8A {
-  float scale;             // f32, so that no activation overflows it
-  float sum;               // scale * quant_sum: the offset term of q4_1 sees the same rounded values as its products
+  float scale;  // f32, so that no activation overflows it
+  float sum;    // scale * quant_sum: the offset term of q4_1 sees the same rounded values as its products
   std::int32_t quant_sum;  // sum of quants: takes an integer offset of the weights out again, exactly
   std::int8_t quants[32];
 };

@@ -96,8 +96,8 @@ TEST(MakePlan, StateIsStoredAtItsCapacity) {
   ASSERT_TRUE(plan.ok()) << plan.error().actual;
   EXPECT_EQ(plan->state_bytes, 32 * 2 * 16 * 4);
   const OperandSpec& state = plan->steps[1].inputs[0].spec;
-  EXPECT_EQ(state.shape[1].to_string(), "C");         // what a step sees
-  EXPECT_EQ(state.strides[0].to_string(), "1024");    // the capacity of 32 rows
+  EXPECT_EQ(state.shape[1].to_string(), "C");       // what a step sees
+  EXPECT_EQ(state.strides[0].to_string(), "1024");  // the capacity of 32 rows
 }
 
 TEST(MakePlan, EveryMissingKernelIsNamedAtOnce) {

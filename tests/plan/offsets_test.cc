@@ -1,8 +1,8 @@
-// The placement of lifetimes as tables that a person can check: lifetimes in, offsets out, the reason beside them.
+// The placement of lifetimes as tables that a person can check: lifetimes in, offsets out, the reason beside
+// them.
 #include "plan/offsets.h"
 
 #include <gtest/gtest.h>
-
 #include <random>
 
 namespace hone {
@@ -22,7 +22,8 @@ void expect_offsets(const std::vector<Row>& table, const Bindings& bound, std::i
   for (const Row& row : table) lives.push_back({row.bytes, row.first, row.last});
   const Result<OffsetPlan> plan = plan_offsets(lives, bound);
   ASSERT_TRUE(plan.ok());
-  for (std::size_t i = 0; i < table.size(); ++i) EXPECT_EQ(plan->offsets[i].to_string(), table[i].offset) << "row " << i;
+  for (std::size_t i = 0; i < table.size(); ++i)
+    EXPECT_EQ(plan->offsets[i].to_string(), table[i].offset) << "row " << i;
   EXPECT_EQ(plan->peak_bytes, peak);
 }
 
@@ -35,10 +36,10 @@ TEST(Offsets, NothingNeedsNothing) {
 
 TEST(Offsets, AChainReusesTwoPlaces) {
   // a -> b -> c -> d: each is read by the next step only.
-  expect_offsets({{64, 0, 1, "0"},     // a
-                  {64, 1, 2, "64"},    // b lives beside a
-                  {64, 2, 3, "0"},     // a is gone
-                  {64, 3, 3, "64"}},   // b is gone
+  expect_offsets({{64, 0, 1, "0"},    // a
+                  {64, 1, 2, "64"},   // b lives beside a
+                  {64, 2, 3, "0"},    // a is gone
+                  {64, 3, 3, "64"}},  // b is gone
                  {}, 128);
 }
 
@@ -49,9 +50,9 @@ TEST(Offsets, SizesAreRoundedToTheAlignment) {
 
 TEST(Offsets, ALongLivedValueGoesBelowTheOthers) {
   // The residual (192 bytes) lives through everything; a and b follow each other above it.
-  expect_offsets({{192, 0, 3, "0"},    // residual
-                  {128, 1, 1, "192"},  // a
-                  {128, 2, 2, "192"}}, // b takes a's place
+  expect_offsets({{192, 0, 3, "0"},     // residual
+                  {128, 1, 1, "192"},   // a
+                  {128, 2, 2, "192"}},  // b takes a's place
                  {}, 320);
 }
 
@@ -63,7 +64,8 @@ TEST(Offsets, FormulasFollowTheSymbol) {
 }
 
 TEST(Offsets, ASmallerSymbolNeverOverlaps) {
-  // At T = 100 the square is larger than the line, at T = 1 smaller: the line's offset must follow the square's size.
+  // At T = 100 the square is larger than the line, at T = 1 smaller: the line's offset must follow the
+  // square's size.
   const std::vector<Lifetime> lives{{T * T * Dim(64), 0, 1}, {T * Dim(256), 0, 1}, {T * Dim(64), 1, 1}};
   const Result<OffsetPlan> plan = plan_offsets(lives, {{'T', 100}});
   ASSERT_TRUE(plan.ok());
