@@ -7,6 +7,7 @@
 #include <cstring>
 #include <gtest/gtest.h>
 #include <random>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -196,8 +197,15 @@ inline const Kernel* find_kernel(const Launch& launch, Isa isa, bool reference =
   return nullptr;
 }
 
+// The names of the kernels that this program has run.
+inline std::set<std::string_view>& kernels_run() {
+  static std::set<std::string_view> names;
+  return names;
+}
+
 // Runs all tiles on `threads` threads, last tile first, each tile with scratch full of NaN bits.
 inline void run_kernel(const Kernel& kernel, const Launch& launch, int threads = 1) {
+  kernels_run().insert(kernel.name);
   Call call;
   call.attributes = &launch.attributes;
   call.program = launch.program;
@@ -236,11 +244,17 @@ inline void run_reference(const Launch& launch) {
   run_kernel(*kernel, launch);
 }
 
+// The highest level that can be run here: the machine's, unless kernels of a higher one are emulated.
+inline Isa& highest_level() {
+  static Isa level = detect_isa();
+  return level;
+}
+
 // A test that runs once per ISA level, skipped by name where the machine lacks the level.
 class PerLevel : public testing::TestWithParam<Isa> {
  protected:
   void SetUp() override {
-    if (GetParam() > detect_isa()) GTEST_SKIP() << "this machine has no " << isa_name(GetParam());
+    if (GetParam() > highest_level()) GTEST_SKIP() << "this machine has no " << isa_name(GetParam());
   }
 };
 inline std::string level_name(const testing::TestParamInfo<Isa>& info) {

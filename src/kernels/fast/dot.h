@@ -8,9 +8,9 @@
 // Row r of x is at x + r * stride blocks. kDotRows is the number of rows that the level's registers hold.
 #pragma once
 
-#if defined(__AVX512VNNI__)
+#if HONE_ISA_LEVEL == 2
 #include "kernels/fast/dot_avx512.h"
-#elif defined(__AVX2__)
+#elif HONE_ISA_LEVEL == 1
 #include "kernels/fast/dot_avx2.h"
 #else
 #include "kernels/fast/dot_portable.h"

@@ -11,14 +11,8 @@
 
 namespace hone::kernels::HONE_ISA_NAMESPACE {
 
-// The level of the object this is compiled into, from the flags the compiler was given.
-#if defined(__AVX512F__)
-inline constexpr Isa kThisIsa = Isa::Avx512;
-#elif defined(__AVX2__)
-inline constexpr Isa kThisIsa = Isa::Avx2;
-#else
-inline constexpr Isa kThisIsa = Isa::Portable;
-#endif
+// The level of the object this is compiled into.
+inline constexpr Isa kThisIsa = kIsaLevels[HONE_ISA_LEVEL];
 
 // Calls `take(context, list)` for each group, best kernels of an op first.
 void list_kernels(void (*take)(void* context, KernelList list), void* context);

@@ -21,9 +21,9 @@
 // weak symbol.
 #define HONE_INLINE [[gnu::always_inline]] static inline
 
-#if defined(__AVX512F__)
+#if HONE_ISA_LEVEL == 2
 #include "kernels/fast/vec16_avx512.h"
-#elif defined(__AVX2__)
+#elif HONE_ISA_LEVEL == 1
 #include "kernels/fast/vec16_avx2.h"
 #else
 #include "kernels/fast/vec16_portable.h"
