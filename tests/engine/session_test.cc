@@ -44,6 +44,18 @@ TEST(Session, OneCompileServesEveryLength) {
   EXPECT_EQ(compile_count() - before, 1);
 }
 
+// Offsets are formulas over those of the values below; in this graph they double with each of them unless cut
+// short.
+TEST(Session, OffsetsAreShortFormulas) {
+  EngineOptions options = small_options();
+  options.level = Level::O0;
+  const std::unique_ptr<Session> session = open_session(data_path("gguf/qwen3-256-Q4_0.gguf"), options);
+  ASSERT_NE(session, nullptr);
+  for (const ValueLife& life : session->model().plan.lives) {
+    EXPECT_LE(life.offset.to_string().size(), 512U) << life.value;
+  }
+}
+
 TEST(Session, AFullContextIsAnError) {
   const std::unique_ptr<Session> session = open_session(data_path(kModel), small_options());
   ASSERT_NE(session, nullptr);
