@@ -13,6 +13,7 @@
 #include "apps/exit_code.h"
 #include "apps/report_error.h"
 #include "apps/text_io.h"
+#include "exec/reference_evaluator.h"
 #include "graph/text.h"
 #include "graph/verify.h"
 #include "passes/pipeline.h"
@@ -65,7 +66,9 @@ Result<Level> level_from_name(std::string_view name) {
 }
 
 Result<PassContext> make_context(const Arguments& arguments) {
+  static const ReferenceEvaluator evaluator;
   PassContext context;
+  context.evaluator = &evaluator;
   const std::optional<DType> kv = dtype_from_name(arguments.kv);
   if (!kv) {
     return Error{

@@ -279,15 +279,21 @@ Dim max(const Dim& a, const Dim& b) {
     std::erase_if(arguments, [&dim](const Dim& existing) { return always_at_least(dim, existing); });
     arguments.push_back(dim);
   };
-  const auto flatten = [&add](const Dim& dim) {
-    const bool is_max = dim.constant_ == 0 && dim.terms_.size() == 1 && dim.terms_[0].coefficient == 1 &&
-                        dim.terms_[0].atoms.size() == 1 && dim.terms_[0].atoms[0].letter == 0 &&
-                        dim.terms_[0].atoms[0].compound->kind == Dim::Compound::Kind::Max;
-    if (!is_max) return add(dim);
-    for (const Dim& argument : dim.terms_[0].atoms[0].compound->arguments) add(argument);
+  // r + max(x, y) stands for the two arguments r + x and r + y: what one dominates falls away, and nested maxima do not
+  // pile up.
+  const auto flatten = [&add](const auto& self, const Dim& dim) -> void {
+    for (const Dim::Term& term : dim.terms_) {
+      const bool is_max = term.coefficient == 1 && term.atoms.size() == 1 && term.atoms[0].letter == 0 &&
+                          term.atoms[0].compound->kind == Dim::Compound::Kind::Max;
+      if (!is_max) continue;
+      const Dim rest = dim - Dim::from_atom(term.atoms[0]);
+      for (const Dim& argument : term.atoms[0].compound->arguments) self(self, rest + argument);
+      return;
+    }
+    add(dim);
   };
-  flatten(a);
-  flatten(b);
+  flatten(flatten, a);
+  flatten(flatten, b);
   if (arguments.size() == 1) return arguments[0];
   std::sort(arguments.begin(), arguments.end(),
             [](const Dim& x, const Dim& y) { return x.to_string() < y.to_string(); });
