@@ -109,11 +109,12 @@ Status run(const LogitsFlags& flags) {
   options.batch = static_cast<std::int64_t>(all.size());
   options.all_logits = !flags.last;
   options.hidden_outputs = flags.hidden;
-  const std::unique_ptr<Session> session = HONE_TRY(Session::open(flags.model, options));
+  const std::unique_ptr<Session> session = HONE_TRY(Session::prepare(flags.model, options));
   for (const std::vector<std::int32_t>& ids : all) {
     HONE_TRY(check_vocabulary(*session, ids));
     HONE_TRY(check_length(*session, static_cast<std::int64_t>(ids.size())));
   }
+  HONE_TRY(session->load());
   const auto begin = std::chrono::steady_clock::now();
   Collector collector(*session, flags);
   const std::int64_t chunk = session->model().plan.bound.find('T').value_or(1);

@@ -36,7 +36,7 @@ Status run(const PerplexityFlags& flags) {
   } else {
     text = HONE_TRY(read_text_file(flags.file));
   }
-  const std::unique_ptr<Session> session = HONE_TRY(Session::open(flags.model, options));
+  const std::unique_ptr<Session> session = HONE_TRY(Session::prepare(flags.model, options));
   if (flags.ids.empty()) {
     if (session->tokenizer() == nullptr) {
       return Error{ErrorCode::BadModel,
@@ -54,6 +54,7 @@ Status run(const PerplexityFlags& flags) {
   HONE_TRY(check_vocabulary(*session, ids));
   // The last token is only predicted: it needs no place in the context.
   HONE_TRY(check_length(*session, static_cast<std::int64_t>(ids.size()) - 1));
+  HONE_TRY(session->load());
   Progress progress("perplexity");
   const Likelihood result = HONE_TRY(likelihood(*session, ids));
   progress.done();

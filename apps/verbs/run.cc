@@ -102,8 +102,6 @@ Result<std::vector<std::int32_t>> prompt_ids(const RunFlags& flags, const Prompt
 // One request: the error of an interrupt included.
 Result<Generation> answer(Session& session, const RunFlags& flags, std::span<const std::int32_t> ids,
                           std::int64_t past) {
-  HONE_TRY(check_vocabulary(session, ids));
-  HONE_TRY(check_length(session, past + static_cast<std::int64_t>(ids.size())));
   const auto stream = [&](std::string_view piece) {
     // What has been streamed is worth a clean end.
     if (!flags.json) {
@@ -177,6 +175,7 @@ Status chat(const RunFlags& flags, Session& session) {
     std::size_t shared = 0;
     while (shared < held.size() && shared + 1 < ids.size() && held[shared] == ids[shared]) ++shared;
     const std::span<const std::int32_t> fresh = std::span(ids).subspan(shared);
+    HONE_TRY(check_length(session, static_cast<std::int64_t>(ids.size())));
     const Generation made = HONE_TRY(answer(session, flags, fresh, static_cast<std::int64_t>(shared)));
     print_answer("\n");
     clear_interrupt();
@@ -206,10 +205,17 @@ Status run(RunFlags& flags) {
   Prompt prompt;
   if (!chatting) prompt = HONE_TRY(read_prompt(flags));
   Progress progress("loading");
-  const std::unique_ptr<Session> session = HONE_TRY(Session::open(flags.model, options, progress.callback()));
+  const std::unique_ptr<Session> session = HONE_TRY(Session::prepare(flags.model, options));
+  // A prompt that cannot be used is refused before the weights are read.
+  std::vector<std::int32_t> ids;
+  if (!chatting) {
+    ids = HONE_TRY(prompt_ids(flags, prompt, session->tokenizer()));
+    HONE_TRY(check_vocabulary(*session, ids));
+    HONE_TRY(check_length(*session, static_cast<std::int64_t>(ids.size())));
+  }
+  HONE_TRY(session->load(progress.callback()));
   progress.done();
   if (chatting) return chat(flags, *session);
-  const std::vector<std::int32_t> ids = HONE_TRY(prompt_ids(flags, prompt, session->tokenizer()));
   const Generation made = HONE_TRY(answer(*session, flags, ids, 0));
   if (flags.json) {
     print_json(run_json(*session, made, ids));

@@ -64,7 +64,7 @@ Result<ChosenTarget> choose_target(const EngineOptions& options) {
                  "this machine does not have the instruction set",
                  fmt::format("at most {}", isa_name(best)),
                  std::string(isa_name(target.isa)),
-                 "hone doctor, or leave --isa out"};
+                 "leave --isa out to run the best level of this machine"};
   }
   const ThreadLimit limit = usable_threads();
   if (options.threads < 0 || options.threads > 1024) {

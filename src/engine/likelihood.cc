@@ -28,6 +28,16 @@ Result<Likelihood> likelihood(Session& session, std::span<const std::int32_t> id
   const std::int64_t chunk = session.model().plan.bound.find('T').value_or(1);
   const std::int64_t vocabulary = session.model().config.vocabulary;
   const auto count = static_cast<std::int64_t>(ids.size());
+  for (const std::int32_t id : ids) {
+    if (id >= 0 && id < vocabulary) continue;
+    return Error{ErrorCode::BadInput,
+                 Fault::User,
+                 "text",
+                 "a token id is outside the vocabulary",
+                 fmt::format("0 to {}", vocabulary - 1),
+                 fmt::format("{}", id),
+                 {}};
+  }
   Likelihood out;
   for (std::int64_t at = 0; at < count - 1; at += chunk) {
     const std::int64_t end = std::min(at + chunk, count - 1);

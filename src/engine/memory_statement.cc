@@ -56,6 +56,8 @@ std::vector<LayerMemory> per_layer(const Plan& plan) {
 
 // A row of the pre-tokeniser table compiles to less than this (tokens/tokenizer.h).
 constexpr std::int64_t kExpressionBytes = 64 << 10;
+// What the deepest call reaches of a stack, in whole pages (ulimit -s is room, not use).
+constexpr std::int64_t kStackBytes = 64 << 10;
 // M_TOP_PAD and M_TRIM_THRESHOLD of glibc: up to this much free memory stays at the top of an arena.
 constexpr std::int64_t kAllocatorPadBytes = 128 << 10;
 
@@ -105,6 +107,9 @@ Result<MemoryStatement> memory_statement(const Plan& plan, const Checkpoint& che
        "compiled code of the pre-tokeniser's expressions"},
       {"allocator pads", MemoryRegion::Workspace, 2 * kAllocatorPadBytes,
        "what malloc keeps above the heap and above the compiling thread's arena"},
+      {"stacks", MemoryRegion::Workspace, 2 * kStackBytes,
+       "pages of the caller's stack, and of the compiling thread's, which the C library keeps for the next "
+       "thread"},
       {"worker stacks", MemoryRegion::Workspace,
        static_cast<std::int64_t>(ThreadPool::kWorkerStackBytes) * (plan.target.threads - 1),
        fmt::format("{} workers", plan.target.threads - 1)},

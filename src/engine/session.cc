@@ -51,6 +51,12 @@ Result<CompiledModel> compile_apart(const Checkpoint& checkpoint, const EngineOp
 
 Result<std::unique_ptr<Session>> Session::open(const std::string& path, const EngineOptions& options,
                                                const LoadProgress& progress) {
+  std::unique_ptr<Session> session = HONE_TRY(prepare(path, options));
+  HONE_TRY(session->load(progress));
+  return session;
+}
+
+Result<std::unique_ptr<Session>> Session::prepare(const std::string& path, const EngineOptions& options) {
   const auto begin = std::chrono::steady_clock::now();
   std::unique_ptr<Session> session(new Session);
   touch_program_pages();
@@ -68,9 +74,15 @@ Result<std::unique_ptr<Session>> Session::open(const std::string& path, const En
   // The pages of the header and what compiling left on the heap are not needed any more.
   checkpoint.file->drop(0, checkpoint.header_bytes);
   malloc_trim(0);
-  session->executor_ = HONE_TRY(Executor::create(session->model_.plan, checkpoint, progress));
   session->load_seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return session;
+}
+
+Status Session::load(const LoadProgress& progress) {
+  const auto begin = std::chrono::steady_clock::now();
+  executor_ = HONE_TRY(Executor::create(model_.plan, *checkpoint_, progress));
+  load_seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return {};
 }
 
 std::int64_t Session::peak_bytes() const {

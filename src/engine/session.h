@@ -17,8 +17,13 @@ namespace hone {
 
 class Session {
  public:
-  // Opens, compiles, checks the budget, loads. Errors: those of each; with `options.strict`, CheckFailed for
-  // a launch on a reference kernel.
+  // Opens the file, compiles, checks the budget and builds the tokenizer: all that needs no weights, so that
+  // a prompt can be refused before they are read. Errors: those of each; with `options.strict`, CheckFailed
+  // for a launch on a reference kernel.
+  static Result<std::unique_ptr<Session>> prepare(const std::string& path, const EngineOptions& options);
+  // Allocates the arenas and reads the weights; once, before the first step.
+  Status load(const LoadProgress& progress = {});
+  // Both.
   static Result<std::unique_ptr<Session>> open(const std::string& path, const EngineOptions& options,
                                                const LoadProgress& progress = {});
 

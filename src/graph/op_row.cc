@@ -5,6 +5,7 @@
 #include <map>
 #include <mutex>
 
+#include "base/nearest_name.h"
 #include "graph/op_rows.h"
 
 namespace hone {
@@ -29,21 +30,6 @@ struct Registry {
 Registry& registry() {
   static Registry instance;
   return instance;
-}
-
-std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = row[0];
-    row[0] = i;
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t substitute = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({substitute, row[j] + 1, row[j - 1] + 1});
-    }
-  }
-  return row[b.size()];
 }
 
 }  // namespace
@@ -84,16 +70,9 @@ Status register_op(const OpRow* row) {
 }
 
 std::string_view nearest_op(std::string_view name) {
-  std::string_view best;
-  std::size_t best_distance = std::max<std::size_t>(2, name.size() / 3) + 1;
-  for (const OpRow* row : all_ops()) {
-    const std::size_t distance = edit_distance(name, row->name);
-    if (distance < best_distance) {
-      best_distance = distance;
-      best = row->name;
-    }
-  }
-  return best;
+  std::vector<std::string_view> names;
+  for (const OpRow* row : all_ops()) names.push_back(row->name);
+  return nearest_name(name, names);
 }
 
 Result<std::vector<Type>> infer_types(const Graph& graph, const Node& node) {

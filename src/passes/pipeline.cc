@@ -5,6 +5,7 @@
 #include <chrono>
 #include <fmt/format.h>
 
+#include "base/nearest_name.h"
 #include "graph/text.h"
 #include "graph/verify.h"
 #include "passes/assign_precision.h"
@@ -87,27 +88,10 @@ constexpr std::array kPipeline{
             "last: removes what all the others have left without readers"},
 };
 
-std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = row[0];
-    row[0] = i;
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t substitute = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({substitute, row[j] + 1, row[j - 1] + 1});
-    }
-  }
-  return row[b.size()];
-}
-
 std::string_view nearest_pass(std::string_view name) {
-  const PassRow* best = kPipeline.data();
-  for (const PassRow& row : kPipeline) {
-    if (edit_distance(name, row.name) < edit_distance(name, best->name)) best = &row;
-  }
-  return best->name;
+  std::vector<std::string_view> names;
+  for (const PassRow& row : kPipeline) names.push_back(row.name);
+  return nearest_name(name, names);
 }
 
 std::string all_names() {
@@ -116,14 +100,15 @@ std::string all_names() {
   return names;
 }
 
-Error unknown_passes(std::span<const std::string> names) {
+Error unknown_passes(std::span<const std::string> names, std::string_view flag) {
   std::string actual;
   std::string hints;
   for (const std::string& name : names) {
     actual += fmt::format("{}'{}'", actual.empty() ? "" : ", ", name);
-    hints += fmt::format("{}did you mean '{}'?", hints.empty() ? "" : " ", nearest_pass(name));
+    const std::string_view near = nearest_pass(name);
+    if (!near.empty()) hints += fmt::format("{}did you mean '{}'?", hints.empty() ? "" : " ", near);
   }
-  return Error{ErrorCode::Usage,        Fault::User,       "--passes",      "no pass has this name",
+  return Error{ErrorCode::Usage,        Fault::User,       std::string(flag), "no pass has this name",
                "one of " + all_names(), std::move(actual), std::move(hints)};
 }
 
@@ -137,8 +122,10 @@ Status check_names(const PipelineOptions& options) {
   for (const std::string& name : options.disabled) {
     if (!is_pass(name)) unknown.push_back(name);
   }
-  if (!options.stop_after.empty() && !is_pass(options.stop_after)) unknown.push_back(options.stop_after);
-  if (!unknown.empty()) return unknown_passes(unknown);
+  if (!unknown.empty()) return unknown_passes(unknown, "--passes");
+  if (!options.stop_after.empty() && !is_pass(options.stop_after)) {
+    return unknown_passes({&options.stop_after, 1}, "--stop-after");
+  }
   return {};
 }
 
@@ -153,7 +140,7 @@ Result<const PassRow*> find_pass(std::string_view name) {
     if (row.name == name) return &row;
   }
   const std::string names[] = {std::string(name)};
-  return unknown_passes(names);
+  return unknown_passes(names, "--passes");
 }
 
 Status run_pass(Graph& graph, const PassRow& row, const PipelineOptions& options,
