@@ -279,8 +279,8 @@ Dim max(const Dim& a, const Dim& b) {
     std::erase_if(arguments, [&dim](const Dim& existing) { return always_at_least(dim, existing); });
     arguments.push_back(dim);
   };
-  // r + max(x, y) stands for the two arguments r + x and r + y: what one dominates falls away, and nested maxima do not
-  // pile up.
+  // r + max(x, y) stands for the two arguments r + x and r + y: what one dominates falls away, and nested
+  // maxima do not pile up.
   const auto flatten = [&add](const auto& self, const Dim& dim) -> void {
     for (const Dim::Term& term : dim.terms_) {
       const bool is_max = term.coefficient == 1 && term.atoms.size() == 1 && term.atoms[0].letter == 0 &&
