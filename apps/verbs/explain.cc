@@ -1,4 +1,5 @@
 // hone explain: the chain of passes, what each changed, and what the levels cost.
+#include <filesystem>
 #include <fmt/format.h>
 #include <fstream>
 #include <memory>
@@ -44,6 +45,14 @@ Status write_text(const std::string& path, const std::string& text) {
 Result<Explanation> explain(const ExplainFlags& flags, const Checkpoint& checkpoint,
                             const EngineOptions& options, const StepSizes& sizes) {
   Explanation out;
+  if (!flags.dump.empty()) {
+    std::error_code failed;
+    std::filesystem::create_directories(flags.dump, failed);
+    if (failed) {
+      return Error{ErrorCode::BadInput, Fault::User,      flags.dump, "the folder cannot be made",
+                   "a writable path",   failed.message(), {}};
+    }
+  }
   const Target target = HONE_TRY(choose_target(options)).target;
   LevelNumbers before;
   int index = 0;

@@ -185,11 +185,9 @@ Status check_budget(const MemoryStatement& statement, const Checkpoint& checkpoi
               fmt::format("need {} bytes", statement.total_bytes),
               fmt::format("have {} bytes", have),
               {}};
-  error.next_step =
-      fit.max_context > 0
-          ? fmt::format("--ctx {} is the largest context that fits", fit.max_context)
-          : std::string(
-                "no context fits: the weights alone are larger; use a smaller or more quantised model");
+  error.next_step = fit.max_context > 0
+                        ? fmt::format("--ctx {} is the largest context that fits", fit.max_context)
+                        : std::string("no context fits; use a smaller or more quantised model");
   return error;
 }
 
