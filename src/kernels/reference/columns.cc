@@ -8,7 +8,6 @@
 namespace hone::kernels::reference {
 namespace {
 
-constexpr std::int64_t kBlock = 32;
 
 std::int64_t align(std::int64_t bytes) {
   return ceil_divide(bytes, 64) * 64;
