@@ -36,6 +36,9 @@ endfunction()
 # A case that skips itself says why; scripts/test counts them. (No SKIP_REGULAR_EXPRESSION: ctest lets it win over a failure
 # of another case of the same program.)
 # Label `fast` runs under the sanitizer presets too; `model` needs the small real model; `long` runs only with --long.
+# The tests labelled `threads`, for the tsan preset (scripts/sanitize).
+add_custom_target(hone_threads_tests)
+
 function(hone_test name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;LABELS;ARGS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
@@ -45,6 +48,9 @@ function(hone_test name)
     set(ARG_LABELS fast)
   endif()
   add_test(NAME ${name} COMMAND ${name} ${ARG_ARGS} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  if(threads IN_LIST ARG_LABELS)
+    add_dependencies(hone_threads_tests ${name})
+  endif()
   set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}")
 endfunction()
 

@@ -119,13 +119,16 @@ bool is_pass(std::string_view name) {
 
 Status check_names(const PipelineOptions& options) {
   std::vector<std::string> unknown;
+  std::string flags;
   for (const std::string& name : options.disabled) {
     if (!is_pass(name)) unknown.push_back(name);
   }
-  if (!unknown.empty()) return unknown_passes(unknown, "--passes");
+  if (!unknown.empty()) flags = "--passes";
   if (!options.stop_after.empty() && !is_pass(options.stop_after)) {
-    return unknown_passes({&options.stop_after, 1}, "--stop-after");
+    unknown.push_back(options.stop_after);
+    flags += flags.empty() ? "--stop-after" : ", --stop-after";
   }
+  if (!unknown.empty()) return unknown_passes(unknown, flags);
   return {};
 }
 

@@ -150,6 +150,7 @@ TEST(Pipeline, UnknownNamesAreListedTogether) {
   ASSERT_FALSE(status.ok());
   EXPECT_EQ(status.error().code, ErrorCode::Usage);
   EXPECT_EQ(status.error().fault, Fault::User);
+  EXPECT_EQ(status.error().where, "--passes, --stop-after");
   EXPECT_EQ(status.error().actual, "'fuse-nrom', 'simplfy'");
   EXPECT_EQ(status.error().next_step, "did you mean 'fuse-norm'? did you mean 'simplify'?");
   EXPECT_EQ(print_graph(graph), before);
