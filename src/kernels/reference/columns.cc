@@ -8,7 +8,6 @@
 namespace hone::kernels::reference {
 namespace {
 
-
 std::int64_t align(std::int64_t bytes) {
   return ceil_divide(bytes, 64) * 64;
 }
