@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "apps/verb.h"
+#include "file/huggingface.h"
 #include "file/open.h"
 
 namespace hone {
@@ -25,6 +26,17 @@ std::int64_t parameter_count(const Checkpoint& checkpoint) {
   return sum;
 }
 
+// Everything the checkpoint says beside its tensors; of a Hugging Face folder, config.json's keys as they
+// stand there.
+Json metadata_of(const Checkpoint& checkpoint) {
+  Json metadata = checkpoint.config == nullptr ? Json::object() : Json(*checkpoint.config);
+  for (const MetadataEntry& entry : checkpoint.metadata.entries()) {
+    metadata[std::string(entry.key)] = metadata_value(entry.value);
+  }
+  if (checkpoint.generation_config != nullptr) metadata["generation_config"] = *checkpoint.generation_config;
+  return metadata;
+}
+
 Json as_json(const Checkpoint& checkpoint, const std::string& architecture) {
   Json tensors = Json::array();
   for (const TensorEntry& tensor : checkpoint.tensors) {
@@ -33,15 +45,11 @@ Json as_json(const Checkpoint& checkpoint, const std::string& architecture) {
                        {"shape", tensor.shape},
                        {"bytes", tensor.bytes}});
   }
-  Json metadata = Json::object();
-  for (const MetadataEntry& entry : checkpoint.metadata.entries()) {
-    metadata[std::string(entry.key)] = metadata_value(entry.value);
-  }
   return {{"architecture", architecture},
           {"format", checkpoint.format},
           {"parameters", parameter_count(checkpoint)},
           {"tensors", std::move(tensors)},
-          {"metadata", std::move(metadata)}};
+          {"metadata", metadata_of(checkpoint)}};
 }
 
 std::string as_text(const Checkpoint& checkpoint, const std::string& architecture) {
@@ -55,10 +63,11 @@ std::string as_text(const Checkpoint& checkpoint, const std::string& architectur
       fmt::format("{:.1f} million parameters in {} tensors, {}; architecture {}, format {}\n\n",
                   static_cast<double>(parameter_count(checkpoint)) / 1e6, checkpoint.tensors.size(),
                   human_bytes(static_cast<std::int64_t>(bytes)), architecture, checkpoint.format);
-  for (const MetadataEntry& entry : checkpoint.metadata.entries()) {
-    std::string value = metadata_value(entry.value).dump(-1, ' ', false, Json::error_handler_t::replace);
+  const Json metadata = metadata_of(checkpoint);
+  for (const auto& [key, item] : metadata.items()) {
+    std::string value = item.dump(-1, ' ', false, Json::error_handler_t::replace);
     if (value.size() > 100) value = value.substr(0, 97) + "...";
-    out += fmt::format("{:<44} {}\n", entry.key, value);
+    out += fmt::format("{:<44} {}\n", key, value);
   }
   out += fmt::format("\n{:<{}}  {:<8}{:>20}{:>14}\n", "tensor", widest, "type", "shape", "bytes");
   for (const TensorEntry& tensor : checkpoint.tensors) {
@@ -70,9 +79,7 @@ std::string as_text(const Checkpoint& checkpoint, const std::string& architectur
 
 Status run(const CommonFlags& flags) {
   const Checkpoint checkpoint = HONE_TRY(open_checkpoint(flags.model));
-  const MetadataValue* value = checkpoint.metadata.find("general.architecture");
-  const std::optional<std::string_view> name = value == nullptr ? std::nullopt : value->as_string();
-  const std::string architecture(name.value_or("unknown"));
+  const std::string architecture = architecture_name(checkpoint);
   if (flags.json) {
     print_json(as_json(checkpoint, architecture));
   } else {

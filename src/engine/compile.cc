@@ -7,6 +7,7 @@
 #include <map>
 
 #include "exec/reference_evaluator.h"
+#include "file/huggingface.h"
 #include "model/family.h"
 #include "passes/precision.h"
 
@@ -95,6 +96,7 @@ Result<Bindings> plan_bound(const ModelConfig& config, const EngineOptions& opti
 
 Result<OptimisedModel> optimise(const Checkpoint& checkpoint, const EngineOptions& options,
                                 const PassObserver& observe) {
+  HONE_TRY(require_model(checkpoint));
   OptimisedModel model;
   model.config = HONE_TRY(read_config(checkpoint));
   ChosenTarget chosen = HONE_TRY(choose_target(options));

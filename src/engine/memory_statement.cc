@@ -6,6 +6,7 @@
 
 #include "base/thread_pool.h"
 #include "exec/executor.h"
+#include "file/json_text.h"
 #include "plan/heap_bytes.h"
 #include "tokens/sampler.h"
 #include "tokens/tokenizer.h"
@@ -67,7 +68,10 @@ std::int64_t header_bytes(const Checkpoint& checkpoint) {
     sum += sizeof(TensorEntry) + tensor.name.size() + tensor.type_name.size() +
            tensor.shape.size() * sizeof(std::int64_t);
   }
-  return static_cast<std::int64_t>(sum);
+  std::int64_t out = static_cast<std::int64_t>(sum);
+  if (checkpoint.config != nullptr) out += json_heap_bytes(*checkpoint.config);
+  if (checkpoint.generation_config != nullptr) out += json_heap_bytes(*checkpoint.generation_config);
+  return out;
 }
 
 // V, from the last axis of the logits [R,V].
@@ -94,7 +98,7 @@ Result<MemoryStatement> memory_statement(const Plan& plan, const Checkpoint& che
        "one arena, every tensor in its packed layout"},
       {"tokenizer tables", MemoryRegion::Static, tokenizer, "vocabulary, merges and their hash tables"},
       {"header", MemoryRegion::Static, header_bytes(checkpoint),
-       "names, shapes and offsets of the file's tensors"},
+       "names, shapes and offsets of the file's tensors, and config.json"},
       {"plan and addresses", MemoryRegion::Static, heap_bytes(plan) + Executor::heap_bytes(plan),
        "steps, operands and formulas on the heap"},
       {"KV cache", MemoryRegion::Dynamic, plan.state_bytes, "one arena, touched at start"},

@@ -71,8 +71,8 @@ Result<std::unique_ptr<Session>> Session::prepare(const std::string& path, const
   if (checkpoint.metadata.find("tokenizer.ggml.model") != nullptr) {
     session->tokenizer_ = HONE_TRY(Tokenizer::from_metadata(checkpoint.metadata));
   }
-  // The pages of the header and what compiling left on the heap are not needed any more.
-  checkpoint.file->drop(0, checkpoint.header_bytes);
+  // The pages of the headers and what compiling left on the heap are not needed any more.
+  checkpoint.drop_pages();
   malloc_trim(0);
   session->load_seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return session;

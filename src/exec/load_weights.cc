@@ -53,8 +53,7 @@ Status load_panels(const StaticBuffer& buffer, const TensorEntry& entry, const C
   for (std::int64_t row = 0; row < size.rows; row += step) {
     const std::int64_t rows = std::min(step, size.rows - row);
     const std::span<std::byte> piece(staging.data(), static_cast<std::size_t>(rows * size.row_bytes));
-    HONE_TRY(
-        checkpoint.file->read_at(entry.offset + static_cast<std::uint64_t>(row * size.row_bytes), piece));
+    HONE_TRY(checkpoint.read_tensor(entry, static_cast<std::uint64_t>(row * size.row_bytes), piece));
     PackJob job{&buffer, size, staging.data(), statics.data() + buffer.offset + row / kPanelColumns * bytes,
                 rows,    bytes};
     pool.run((rows + kPanelColumns - 1) / kPanelColumns, pack_range, &job);
@@ -135,7 +134,7 @@ Status load_weights(const Plan& plan, const Checkpoint& checkpoint, ThreadPool& 
     if (buffer.layout == Layout::Panel16) {
       HONE_TRY(load_panels(buffer, *entry, checkpoint, pool, statics, staging));
     } else {
-      HONE_TRY(checkpoint.file->read_at(entry->offset, {target, static_cast<std::size_t>(buffer.bytes)}));
+      HONE_TRY(checkpoint.read_tensor(*entry, 0, {target, static_cast<std::size_t>(buffer.bytes)}));
     }
     done += buffer.bytes;
     if (progress) progress(done, plan.static_bytes);

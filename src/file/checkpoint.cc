@@ -34,4 +34,16 @@ std::optional<std::size_t> Checkpoint::index_tensors() {
   return *(twin + 1);
 }
 
+Status Checkpoint::read_tensor(const TensorEntry& tensor, std::uint64_t begin,
+                               std::span<std::byte> out) const {
+  if (tensor.file >= files.size()) {
+    return internal_error(path, "a checkpoint that was parsed from memory has no files to read");
+  }
+  return files[tensor.file]->read_at(tensor.offset + begin, out);
+}
+
+void Checkpoint::drop_pages() const {
+  for (const std::shared_ptr<MappedFile>& file : files) file->drop(0, file->size());
+}
+
 }  // namespace hone

@@ -16,6 +16,11 @@ Error bad_file_at(std::string_view path, std::uint64_t offset, std::string messa
 // A file that the system does not let us use; `number` is errno.
 Error system_error(std::string_view path, std::string message, int number, std::string next_step = {});
 
+// What to do with a PyTorch checkpoint.
+inline constexpr std::string_view kFromPickle =
+    "load it in PyTorch and save it with safetensors.torch.save_file, or convert the model with llama.cpp's "
+    "convert_hf_to_gguf.py";
+
 // `text` in quotes, cut after 60 bytes, with everything that is not printable ASCII as \xNN.
 std::string printable(std::string_view text);
 

@@ -383,7 +383,7 @@ Result<Checkpoint> parse_gguf(std::span<const std::byte> bytes, const std::strin
 Result<Checkpoint> read_gguf(std::shared_ptr<MappedFile> file) {
   Checkpoint out = HONE_TRY(GgufParser(file->data(), file->path(), file.get()).parse());
   out.metadata.keep_alive(file);
-  out.file = std::move(file);
+  out.files.push_back(std::move(file));
   return out;
 }
 

@@ -8,51 +8,28 @@
 
 #include "file/file_error.h"
 #include "file/gguf.h"
+#include "file/huggingface.h"
 #include "file/safetensors.h"
 
 namespace hone {
 namespace {
 
-constexpr const char* kAccepted = "a GGUF or safetensors file";
-
-Error refused_folder(const std::string& path) {
-  std::error_code ignored;
-  const bool has_config = std::filesystem::exists(std::filesystem::path(path) / "config.json", ignored);
-  if (has_config) {
-    return Error{ErrorCode::BadModel,
-                 Fault::User,
-                 path,
-                 "Hugging Face folders are not supported yet",
-                 "a GGUF file",
-                 "a folder with config.json",
-                 "convert it with llama.cpp's convert_hf_to_gguf.py"};
-  }
-  return Error{ErrorCode::BadModel,
-               Fault::User,
-               path,
-               "a model folder must hold config.json",
-               "config.json",
-               "a folder without config.json",
-               "give the path of a GGUF file"};
-}
+constexpr const char* kAccepted = "a GGUF or safetensors file, or a Hugging Face folder";
 
 // For formats that are recognised but not read: what they are, and the way out.
 struct KnownFormat {
   std::string_view magic;
   const char* name;
-  const char* next_step;
+  std::string_view next_step;
 };
 
-constexpr const char* kFromTorch =
-    "load it in PyTorch and save it with safetensors.torch.save_file, or convert the model with llama.cpp's "
-    "convert_hf_to_gguf.py";
-constexpr const char* kFromOldGgml = "convert the model again with a current llama.cpp: it writes GGUF";
+constexpr std::string_view kFromOldGgml = "convert the model again with a current llama.cpp: it writes GGUF";
 constexpr KnownFormat kKnownFormats[] = {
-    {"PK\x03\x04", "a PyTorch archive (zip)", kFromTorch},
-    {"\x80\x02", "a Python pickle (PyTorch)", kFromTorch},
-    {"\x80\x03", "a Python pickle (PyTorch)", kFromTorch},
-    {"\x80\x04", "a Python pickle (PyTorch)", kFromTorch},
-    {"\x80\x05", "a Python pickle (PyTorch)", kFromTorch},
+    {"PK\x03\x04", "a PyTorch archive (zip), a pickle", kFromPickle},
+    {"\x80\x02", "a Python pickle (PyTorch)", kFromPickle},
+    {"\x80\x03", "a Python pickle (PyTorch)", kFromPickle},
+    {"\x80\x04", "a Python pickle (PyTorch)", kFromPickle},
+    {"\x80\x05", "a Python pickle (PyTorch)", kFromPickle},
     {"lmgg", "a GGML file from before GGUF", kFromOldGgml},
     {"fmgg", "a GGML file from before GGUF", kFromOldGgml},
     {"tjgg", "a GGML file from before GGUF", kFromOldGgml},
@@ -63,18 +40,23 @@ constexpr KnownFormat kKnownFormats[] = {
 
 Result<Checkpoint> open_checkpoint(const std::string& path) {
   std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored)) return refused_folder(path);
+  if (std::filesystem::is_directory(path, ignored)) return read_huggingface(path);
   std::shared_ptr<MappedFile> file = HONE_TRY(MappedFile::open(path));
   const std::string_view bytes(reinterpret_cast<const char*>(file->data().data()), file->size());
   if (bytes.starts_with("GGUF") || bytes.starts_with("FUGG")) return read_gguf(std::move(file));
   for (const KnownFormat& format : kKnownFormats) {
     if (bytes.starts_with(format.magic)) {
       return bad_file_at(path, 0, "the file must have a format that hone reads", kAccepted, format.name,
-                         format.next_step);
+                         std::string(format.next_step));
     }
   }
   // No magic bytes: a length of eight bytes, and the JSON object behind it.
-  if (bytes.size() > 8 && bytes[8] == '{') return read_safetensors(std::move(file));
+  if (bytes.size() > 8 && bytes[8] == '{') {
+    const std::filesystem::path parent = std::filesystem::path(path).parent_path();
+    const std::string folder = parent.empty() ? "." : parent.string();
+    const bool has_config = std::filesystem::exists(std::filesystem::path(folder) / "config.json", ignored);
+    return has_config ? read_huggingface_file(folder, std::move(file)) : read_safetensors(std::move(file));
+  }
   return bad_file_at(path, 0, "the file must have a format that hone reads", kAccepted,
                      "a file that begins with " + printable(bytes.substr(0, 8)), "convert the model to GGUF");
 }

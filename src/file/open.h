@@ -8,8 +8,9 @@
 
 namespace hone {
 
-// Decides by the first bytes of the file, never by its suffix. Errors: those of the readers; (BadFile) bytes
-// of no accepted format, named, and for PyTorch archives how to convert; (BadModel) a folder.
+// A folder is a Hugging Face folder; so is a safetensors file beside a config.json, with that file's tensors
+// only. For other files the first bytes decide, never the suffix. Errors: those of the readers; (BadFile)
+// bytes of no accepted format, named, and for PyTorch archives how to convert.
 Result<Checkpoint> open_checkpoint(const std::string& path);
 
 }  // namespace hone

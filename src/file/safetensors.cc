@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cstring>
 #include <fmt/format.h>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "file/counting_iterator.h"
 #include "file/file_error.h"
 #include "file/safetensors_header.h"
 #include "file/tensor_layout.h"
@@ -15,34 +15,6 @@ namespace hone {
 namespace {
 
 constexpr std::uint64_t kLengthBytes = 8;
-
-// Reads characters and tells how far the reading went: the JSON library's events carry no position.
-class CountingIterator {
- public:
-  using iterator_category = std::input_iterator_tag;
-  using value_type = char;
-  using difference_type = std::ptrdiff_t;
-  using pointer = const char*;
-  using reference = const char&;
-
-  CountingIterator(const char* at, std::uint64_t* position) : at_(at), position_(position) {}
-  reference operator*() const { return *at_; }
-  CountingIterator& operator++() {
-    ++at_;
-    ++*position_;
-    return *this;
-  }
-  CountingIterator operator++(int) {
-    CountingIterator old = *this;
-    ++*this;
-    return old;
-  }
-  bool operator==(const CountingIterator& other) const { return at_ == other.at_; }
-
- private:
-  const char* at_;
-  std::uint64_t* position_;
-};
 
 // The JSON library collects a string in full before it hands it over; this bounds what it may collect.
 Status check_string_lengths(std::string_view header, const std::string& path) {
@@ -148,7 +120,7 @@ Result<Checkpoint> parse_safetensors(std::span<const std::byte> bytes, const std
                                 CountingIterator(header.data() + header.size(), &position), &handler);
   if (!parsed) return handler.take_error();
   // The JSON library takes a zero byte for the end of the text.
-  if (position != out.header_bytes) {
+  if (position != out.header_bytes || header.ends_with('\0')) {
     return bad_file_at(path, position - 1, "the header must be valid JSON", "spaces to the end of the header",
                        "a zero byte");
   }
@@ -163,7 +135,7 @@ Result<Checkpoint> parse_safetensors(std::span<const std::byte> bytes, const std
 
 Result<Checkpoint> read_safetensors(std::shared_ptr<MappedFile> file) {
   Checkpoint out = HONE_TRY(parse_safetensors(file->data(), file->path()));
-  out.file = std::move(file);
+  out.files.push_back(std::move(file));
   return out;
 }
 

@@ -41,7 +41,7 @@ std::vector<T> tensor_values(const Checkpoint& file, std::string_view name) {
     ADD_FAILURE() << name << " is " << entry->type_name;
     return {};
   }
-  std::memcpy(out.data(), file.file->data().data() + entry->offset, entry->bytes);
+  std::memcpy(out.data(), file.files[0]->data().data() + entry->offset, entry->bytes);
   return out;
 }
 

@@ -36,10 +36,10 @@ TEST(GgufWriter, StreamsTensorsInPieces) {
   const Result<Checkpoint> result = read_gguf(path);
   ASSERT_TRUE(result.ok()) << result.error().message;
   std::vector<std::byte> got(36);
-  ASSERT_TRUE(result->file->read_at(result->find_tensor("a")->offset, got).ok());
+  ASSERT_TRUE(result->read_tensor(*result->find_tensor("a"), 0, got).ok());
   EXPECT_EQ(got, a);
   got.resize(18);
-  ASSERT_TRUE(result->file->read_at(result->find_tensor("b")->offset, got).ok());
+  ASSERT_TRUE(result->read_tensor(*result->find_tensor("b"), 0, got).ok());
   EXPECT_EQ(got, b);
 }
 

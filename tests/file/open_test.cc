@@ -27,20 +27,21 @@ TEST(OpenCheckpoint, NamesWhatTheBytesAre) {
     const char* actual;
     const char* next_step;
   };
-  for (const Case& test : {Case{"PK\x03\x04zip", "a PyTorch archive (zip)", "convert_hf_to_gguf.py"},
-                           Case{"\x80\x02}q", "a Python pickle (PyTorch)", "safetensors.torch.save_file"},
-                           Case{"tjgg....", "a GGML file from before GGUF", "llama.cpp"},
-                           Case{"version https://git-lfs.github.com/spec/v1",
-                                "a Git LFS pointer, not the model", "git lfs pull"},
-                           Case{"hello\x01 world", "a file that begins with \"hello\\x01 w\"", "GGUF"},
-                           Case{"x", "a file that begins with \"x\"", "GGUF"}}) {
+  for (const Case& test :
+       {Case{"PK\x03\x04zip", "a PyTorch archive (zip), a pickle", "convert_hf_to_gguf.py"},
+        Case{"\x80\x02}q", "a Python pickle (PyTorch)", "safetensors.torch.save_file"},
+        Case{"tjgg....", "a GGML file from before GGUF", "llama.cpp"},
+        Case{"version https://git-lfs.github.com/spec/v1", "a Git LFS pointer, not the model",
+             "git lfs pull"},
+        Case{"hello\x01 world", "a file that begins with \"hello\\x01 w\"", "GGUF"},
+        Case{"x", "a file that begins with \"x\"", "GGUF"}}) {
     const std::string path = folder.write("file", test.bytes);
     const auto result = open_checkpoint(path);
     ASSERT_FALSE(result.ok());
     EXPECT_EQ(result.error().code, ErrorCode::BadFile);
     EXPECT_EQ(result.error().where, path + ", byte 0");
     EXPECT_EQ(result.error().message, "the file must have a format that hone reads");
-    EXPECT_EQ(result.error().expected, "a GGUF or safetensors file");
+    EXPECT_EQ(result.error().expected, "a GGUF or safetensors file, or a Hugging Face folder");
     EXPECT_EQ(result.error().actual, test.actual);
     EXPECT_NE(result.error().next_step.find(test.next_step), std::string::npos) << result.error().next_step;
   }
@@ -51,20 +52,6 @@ TEST(OpenCheckpoint, BigEndianFilesAreRefusedByName) {
   const auto result = open_checkpoint(folder.write("file", "FUGG\0\0\0\3"s));
   ASSERT_FALSE(result.ok());
   EXPECT_EQ(result.error().message, "a GGUF file must be little-endian");
-}
-
-TEST(OpenCheckpoint, Folders) {
-  const TemporaryFolder folder;
-  const auto bare = open_checkpoint(folder.path(""));
-  ASSERT_FALSE(bare.ok());
-  EXPECT_EQ(bare.error().code, ErrorCode::BadModel);
-  EXPECT_EQ(bare.error().message, "a model folder must hold config.json");
-  folder.write("config.json", "{}");
-  const auto with_config = open_checkpoint(folder.path(""));
-  ASSERT_FALSE(with_config.ok());
-  EXPECT_EQ(with_config.error().code, ErrorCode::BadModel);
-  EXPECT_EQ(with_config.error().message, "Hugging Face folders are not supported yet");
-  EXPECT_EQ(with_config.error().expected, "a GGUF file");
 }
 
 }  // namespace
