@@ -4,6 +4,7 @@
 #include <cstring>
 #include <fmt/format.h>
 
+#include "file/stacked_tensors.h"
 #include "tensor/block_formats.h"
 #include "tensor/panel_layout.h"
 
@@ -11,15 +12,19 @@ namespace hone {
 namespace {
 
 struct MatrixSize {
-  std::int64_t rows;
+  std::int64_t matrices;
+  std::int64_t rows;  // of each
   std::int64_t k;
   std::int64_t row_bytes;
 };
 
 MatrixSize matrix_size(const StaticBuffer& buffer) {
-  const std::int64_t rows = *buffer.type.shape[0].as_constant();
-  const std::int64_t k = *buffer.type.shape[1].as_constant();
-  return {rows, k, dtype_bytes(buffer.type.dtype, k)};
+  const Shape& shape = buffer.type.shape;  // [N,K] or [X,N,K]
+  const std::size_t rank = shape.size();
+  const std::int64_t matrices = rank == 3 ? *shape[0].as_constant() : 1;
+  const std::int64_t rows = *shape[rank - 2].as_constant();
+  const std::int64_t k = *shape[rank - 1].as_constant();
+  return {matrices, rows, k, dtype_bytes(buffer.type.dtype, k)};
 }
 
 // Panels that pass through the staging buffer at a time.
@@ -45,18 +50,30 @@ void pack_range(void* context, std::int64_t begin, std::int64_t end, int) {
   }
 }
 
-Status load_panels(const StaticBuffer& buffer, const TensorEntry& entry, const Checkpoint& checkpoint,
-                   ThreadPool& pool, const Arena& statics, const Arena& staging) {
+// The matrix whose rows start at byte `begin` of the tensor, packed to `target`.
+Status load_matrix(const StaticBuffer& buffer, const TensorEntry& entry, std::uint64_t begin,
+                   const Checkpoint& checkpoint, ThreadPool& pool, std::byte* target, const Arena& staging) {
   const MatrixSize size = matrix_size(buffer);
   const std::int64_t step = panels_per_piece(size) * kPanelColumns;
   const std::int64_t bytes = panel_shape(buffer.type.dtype, size.k).bytes;
   for (std::int64_t row = 0; row < size.rows; row += step) {
     const std::int64_t rows = std::min(step, size.rows - row);
     const std::span<std::byte> piece(staging.data(), static_cast<std::size_t>(rows * size.row_bytes));
-    HONE_TRY(checkpoint.read_tensor(entry, static_cast<std::uint64_t>(row * size.row_bytes), piece));
-    PackJob job{&buffer, size, staging.data(), statics.data() + buffer.offset + row / kPanelColumns * bytes,
-                rows,    bytes};
+    HONE_TRY(checkpoint.read_tensor(entry, begin + static_cast<std::uint64_t>(row * size.row_bytes), piece));
+    PackJob job{&buffer, size, staging.data(), target + row / kPanelColumns * bytes, rows, bytes};
     pool.run((rows + kPanelColumns - 1) / kPanelColumns, pack_range, &job);
+  }
+  return {};
+}
+
+// All matrices of one tensor, whose packed bytes are `matrix_bytes` apart.
+Status load_panels(const StaticBuffer& buffer, const TensorEntry& entry, std::int64_t matrices,
+                   std::int64_t matrix_bytes, const Checkpoint& checkpoint, ThreadPool& pool,
+                   std::byte* target, const Arena& staging) {
+  const MatrixSize size = matrix_size(buffer);
+  for (std::int64_t i = 0; i < matrices; ++i) {
+    const auto begin = static_cast<std::uint64_t>(i * size.rows * size.row_bytes);
+    HONE_TRY(load_matrix(buffer, entry, begin, checkpoint, pool, target + i * matrix_bytes, staging));
   }
   return {};
 }
@@ -126,15 +143,23 @@ Status load_weights(const Plan& plan, const Checkpoint& checkpoint, ThreadPool& 
       HONE_TRY(store_constant(buffer, target));
       continue;
     }
-    const TensorEntry* entry = checkpoint.find_tensor(buffer.name);
-    const std::int64_t elements = *element_count(buffer.type.shape).as_constant();
-    if (entry == nullptr || entry->dtype != buffer.type.dtype || entry->elements() != elements) {
-      return changed_tensor(checkpoint, buffer);
-    }
-    if (buffer.layout == Layout::Panel16) {
-      HONE_TRY(load_panels(buffer, *entry, checkpoint, pool, statics, staging));
-    } else {
-      HONE_TRY(checkpoint.read_tensor(*entry, 0, {target, static_cast<std::size_t>(buffer.bytes)}));
+    // A stack is read tensor by tensor, each as one matrix of it.
+    const std::int64_t parts =
+        is_stacked(buffer.name) && buffer.type.shape.size() == 3 ? *buffer.type.shape[0].as_constant() : 1;
+    const std::int64_t elements = *element_count(buffer.type.shape).as_constant() / parts;
+    const std::int64_t bytes = buffer.bytes / parts;
+    for (std::int64_t part = 0; part < parts; ++part) {
+      const TensorEntry* entry = checkpoint.find_tensor(name_in_stack(buffer.name, part));
+      if (entry == nullptr || entry->dtype != buffer.type.dtype || entry->elements() != elements) {
+        return changed_tensor(checkpoint, buffer);
+      }
+      std::byte* begin = target + part * bytes;
+      if (buffer.layout == Layout::Panel16) {
+        const std::int64_t matrices = matrix_size(buffer).matrices / parts;
+        HONE_TRY(load_panels(buffer, *entry, matrices, bytes / matrices, checkpoint, pool, begin, staging));
+      } else {
+        HONE_TRY(checkpoint.read_tensor(*entry, 0, {begin, static_cast<std::size_t>(bytes)}));
+      }
     }
     done += buffer.bytes;
     if (progress) progress(done, plan.static_bytes);

@@ -18,7 +18,8 @@ struct Registry {
   std::vector<const OpRow*> in_order;
 
   Registry() {
-    for (const std::span<const OpRow> group : {elementwise_rows(), primitive_rows(), fused_rows()}) {
+    for (const std::span<const OpRow> group :
+         {elementwise_rows(), primitive_rows(), routing_rows(), fused_rows()}) {
       for (const OpRow& row : group) {
         by_name.emplace(row.name, &row);
         in_order.push_back(&row);

@@ -10,6 +10,8 @@ namespace hone {
 std::span<const OpRow> elementwise_rows();  // op_rows_elementwise.cc
 std::span<const OpRow>
 primitive_rows();  // op_rows_primitive.cc: sources, views, reductions, contractions, data, state
+std::span<const OpRow>
+routing_rows();  // op_rows_routing.cc: choosing experts and multiplying by the chosen ones
 std::span<const OpRow> fused_rows();  // op_rows_fused.cc
 
 // For type rules.

@@ -62,13 +62,14 @@ constexpr OpRow fused(std::string_view name, int min_inputs, int max_inputs, std
 }
 
 constexpr std::array kRows{
-    fused("rms_norm", 2, 2, "x / sqrt(mean(x^2) + eps) * w along the last axis"),
+    fused("rms_norm", 2, 2, "x / sqrt(mean(x^2) + eps) * (w + offset) along the last axis"),
     fused("softmax", 1, 1, "exp(x - max x) / sum along the last axis"),
     fused("rope", 3, 3, "pairs of x [B,T,..,E] turned by the angles whose cos and sin are [B,T,R/2]"),
     fused("attention", 4, 4,
-          "softmax(scale * q k^T, keys c <= position) v: q [B,K,G,T,E], k and v [B,C,K,E], positions [B,T] "
-          "-> [B,T,K,G,E]"),
+          "softmax(scale * q k^T, keys c <= position) v: q [B,K,G,T,E], k [B,C,K,E], v [B,C,K,V], positions "
+          "[B,T] -> [B,T,K,G,V]; `window` keys at most, scores capped by `softcap`"),
     fused("swiglu_mlp", 3, 3, "silu(x Wg^T) * (x Wu^T)"),
+    fused("geglu_mlp", 3, 3, "gelu(x Wg^T) * (x Wu^T), gelu by tanh"),
     fused("fused_elementwise", 0, -1, "a chain of elementwise ops in one launch"),
     OpRow{.name = "quantize_q8a",
           .op_class = OpClass::Fused,

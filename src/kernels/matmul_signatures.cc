@@ -40,9 +40,9 @@ std::string_view check_rows(const OperandSpec& x, const OperandSpec& out, DType 
   return {};
 }
 
-std::string_view check_weight(const OperandSpec& w, bool int8) {
+std::string_view check_weight(const OperandSpec& w, bool int8, int rank = 2) {
   if (w.layout != Layout::Panel16) return "needs weights in panels of 16 columns";
-  if (rank_of(w) != 2) return "needs a weight matrix of rank 2";
+  if (rank_of(w) != rank) return rank == 2 ? "needs a weight matrix of rank 2" : "needs weights [X,N,K]";
   const bool quantised = is_panel_quantised(w.dtype);
   if (int8 && !quantised) return "needs weights of q4_0, q4_1 or q8_0";
   if (!quantised && !is_half_or_float(w.dtype)) return "needs weights of f32, f16, bf16, q4_0, q4_1 or q8_0";
@@ -68,8 +68,27 @@ std::string_view accepts_swiglu(const Signature& signature, bool int8) {
   return gate.empty() ? check_weight(signature.inputs[2], int8) : gate;
 }
 
+std::string_view accepts_expert_matmul(const Signature& signature, bool int8) {
+  if (signature.inputs.size() != 3 || signature.outputs.size() != 1)
+    return "needs three inputs and one output";
+  const std::string_view rows =
+      check_rows(signature.inputs[0], signature.outputs[0], int8 ? DType::Q8A : DType::F32);
+  if (!rows.empty()) return rows;
+  const OperandSpec& experts = signature.inputs[2];
+  if (experts.dtype != DType::I32 || !is_contiguous(experts)) return "needs contiguous experts of i32";
+  // Scratch holds rows of x: the planner must know their length.
+  if (!is_constant_axis(signature.inputs[0], -1)) return "needs a constant row length";
+  return check_weight(signature.inputs[1], int8, 3);
+}
+
 }  // namespace
 
+std::string_view accepts_expert_matmul_float(const Signature& signature) {
+  return accepts_expert_matmul(signature, false);
+}
+std::string_view accepts_expert_matmul_int8(const Signature& signature) {
+  return accepts_expert_matmul(signature, true);
+}
 std::string_view accepts_matmul_float(const Signature& signature) {
   return accepts_matmul(signature, false);
 }

@@ -14,6 +14,9 @@ std::string_view accepts_matmul_int8(const Signature& signature);
 // swiglu_mlp: x and out as above, w_gate and w_up [F,D] in Panel16 of one type.
 std::string_view accepts_swiglu_float(const Signature& signature);
 std::string_view accepts_swiglu_int8(const Signature& signature);
+// expert_matmul: x as above, w [X,N,K] in Panel16, experts i32 [..,J], contiguous.
+std::string_view accepts_expert_matmul_float(const Signature& signature);
+std::string_view accepts_expert_matmul_int8(const Signature& signature);
 // quantize_q8a: x f32 -> q8a, both of contiguous rows at one distance, rows of a multiple of 32.
 std::string_view accepts_quantize_q8a(const Signature& signature);
 // gather: table [V,D] of a float or block-quantised type, strided rows or Panel16; ids i32, contiguous; f32

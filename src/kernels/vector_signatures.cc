@@ -101,6 +101,18 @@ std::string_view accepts_copy(const Signature& signature) {
   return {};
 }
 
+std::string_view accepts_concat(const Signature& signature) {
+  if (signature.inputs.empty() || signature.outputs.size() != 1) return kArity;
+  if (!all_strided(signature)) return kStrided;
+  const OperandSpec& out = signature.outputs[0];
+  if (!has_elements_of_bytes(out.dtype)) return "needs a type that is not block-quantised";
+  for (const OperandSpec& operand : signature.inputs) {
+    if (operand.dtype != out.dtype || rank_of(operand) != rank_of(out))
+      return "needs operands of one type and rank";
+  }
+  return {};
+}
+
 std::string_view accepts_strips(const Signature& signature) {
   if (signature.outputs.empty()) return kArity;
   if (!all_strided(signature)) return kStrided;
@@ -137,15 +149,37 @@ std::string_view accepts_attention(const Signature& signature) {
   if (q.dtype != DType::F32 || rank_of(q) != 5) return "needs f32 queries [B,K,G,T,E]";
   if (!is_half_or_float(k.dtype) || !is_half_or_float(v.dtype))
     return "needs f32, f16 or bf16 keys and values";
-  if (rank_of(k) != 4 || rank_of(v) != 4) return "needs keys and values [B,C,K,E]";
+  if (rank_of(k) != 4 || rank_of(v) != 4) return "needs keys [B,C,K,E] and values [B,C,K,V]";
   if (!is_contiguous_along_last_axis(k) || !is_contiguous_along_last_axis(v)) {
     return "needs keys and values contiguous along the last axis";
   }
   if (positions.dtype != DType::I32 || rank_of(positions) != 2) return "needs i32 positions [B,T]";
-  // Scratch is sized by G and E, which the planner must know.
-  if (!is_constant_axis(q, 2) || !is_constant_axis(q, 4))
+  // Scratch is sized by G, E and V, which the planner must know.
+  if (!is_constant_axis(q, 2) || !is_constant_axis(q, 4) || !is_constant_axis(v, 3))
     return "needs a constant number of heads and head size";
   if (!is_f32_row(signature.outputs[0])) return "needs an f32 output, contiguous along the last axis";
+  return {};
+}
+
+std::string_view accepts_top_k(const Signature& signature) {
+  if (!has_arity(signature, 1)) return kArity;
+  if (!all_strided(signature)) return kStrided;
+  if (!is_f32_row(signature.inputs[0])) return "needs f32 rows, contiguous";
+  const OperandSpec& out = signature.outputs[0];
+  if (out.dtype != DType::I32 || !is_contiguous_along_last_axis(out))
+    return "needs an i32 output, contiguous along the last axis";
+  return {};
+}
+
+std::string_view accepts_take_along_axis(const Signature& signature) {
+  if (!has_arity(signature, 2)) return kArity;
+  if (!all_strided(signature)) return kStrided;
+  const OperandSpec& x = signature.inputs[0];
+  const std::int64_t axis = attribute_integer(signature.attributes, "axis", 0);
+  if (axis != -1 && axis != rank_of(x) - 1) return "needs indices along the last axis";
+  if (!has_elements_of_bytes(x.dtype) || x.dtype != signature.outputs[0].dtype)
+    return "needs one type that is not block-quantised";
+  if (signature.inputs[1].dtype != DType::I32) return "needs i32 indices";
   return {};
 }
 

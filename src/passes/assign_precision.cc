@@ -55,8 +55,10 @@ std::set<ValueId> int8_weights(const Graph& graph) {
 }
 
 bool takes_int8(const Graph& graph, const Node& node, const std::set<ValueId>& weights) {
-  if (node.op != "matmul" && node.op != "swiglu_mlp") return false;
-  for (std::size_t i = 1; i < node.inputs.size(); ++i) {
+  const bool experts = node.op == "expert_matmul";
+  if (node.op != "matmul" && node.op != "swiglu_mlp" && node.op != "geglu_mlp" && !experts) return false;
+  // Behind the weights of expert_matmul stand the numbers of the experts.
+  for (std::size_t i = 1; i < (experts ? 2 : node.inputs.size()); ++i) {
     if (!weights.contains(node.inputs[i])) return false;
   }
   const Type& x = graph.type(node.inputs[0]);

@@ -1,8 +1,11 @@
 #include "passes/cse.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 #include <string>
+#include <string_view>
 #include <unordered_map>
+#include <vector>
 
 #include "graph/op_row.h"
 #include "graph/rewrite.h"
@@ -12,9 +15,16 @@ namespace hone {
 namespace {
 
 // Attributes and bodies compare as texts: the text of a real number is exact, and -0.0 is not 0.0 in it.
+// The operands of a commutative op stand in the order of their ids: a op b and b op a have the same bits, but
+// for the payload of a NaN. (Not so max and min, which give their first operand for zeros of both signs.)
 std::string key_of(const Node& node) {
   std::string key = node.op;
-  for (const ValueId input : node.inputs) key += fmt::format(" {}", input);
+  std::vector<ValueId> inputs = node.inputs;
+  constexpr std::string_view kCommutative[] = {"add", "mul", "equal", "and", "or"};
+  if (std::find(std::begin(kCommutative), std::end(kCommutative), node.op) != std::end(kCommutative)) {
+    std::sort(inputs.begin(), inputs.end());
+  }
+  for (const ValueId input : inputs) key += fmt::format(" {}", input);
   key += print_attributes(node.attributes);
   if (node.body != nullptr) key += print_graph(*node.body);
   return key;

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "passes/causal_mask.h"
+#include "passes/attention_mask.h"
 #include "passes/fuse_softmax.h"
 #include "passes/match.h"
 
@@ -42,11 +42,13 @@ std::optional<Scaled> match_scale(const Pattern& pattern, ValueId value) {
 
 struct Scores {
   const Node* matmul = nullptr;
-  double scale = 1;
-  ValueId positions = -1;
+  double scale = 1;    // outside a tanh until one is met, then inside it
+  double softcap = 0;  // what a tanh is multiplied by; 0: there is none
+  VisibleKeys visible;
 };
 
-// From the softmax's operand back to the product of q and k: scales, and one mask, in any order.
+// From the softmax's operand back to the product of q and k: scales, masks and one tanh, in any order, but no
+// mask inside the tanh.
 std::optional<Scores> match_scores(Pattern& pattern, ValueId value) {
   Scores scores;
   while (scores.matmul == nullptr) {
@@ -57,19 +59,24 @@ std::optional<Scores> match_scores(Pattern& pattern, ValueId value) {
       if (product == nullptr) pattern.take(value, "div");
       scores.scale *= scaled->factor;
       value = scaled->value;
+    } else if (const Node* cap = pattern.take(value, "tanh")) {
+      if (scores.softcap != 0) return std::nullopt;
+      scores.softcap = scores.scale;
+      scores.scale = 1;
+      value = cap->inputs[0];
     } else {
-      const std::optional<MaskedScores> masked = match_causal_mask(pattern, value);
-      if (!masked || scores.positions >= 0) return std::nullopt;
-      scores.positions = masked->positions;
+      const std::optional<MaskedScores> masked =
+          scores.softcap == 0 ? match_attention_mask(pattern, value) : std::nullopt;
+      if (!masked || !scores.visible.restrict_by(masked->visible)) return std::nullopt;
       value = masked->scores;
     }
   }
-  if (scores.positions < 0) return std::nullopt;
+  if (!scores.visible.causal) return std::nullopt;
   return scores;
 }
 
-// The keys or values [B,C,K,E] behind a matmul's right operand. `along_c_e`: the operand is [B,K,G,C,E], else
-// [B,K,G,E,C].
+// The keys [B,C,K,E] or values [B,C,K,V] behind a matmul's right operand. `along_c_e`: the operand is
+// [B,K,G,C,E], else [B,K,G,E,C].
 std::optional<ValueId> find_cache(const Pattern& pattern, ValueId operand, bool along_c_e) {
   AxisPath path = pattern.path(operand, kRank);
   if (pattern.shape(operand).size() != kRank) return std::nullopt;
@@ -86,13 +93,15 @@ struct Site {
   bool in_order = false;  // its result is read only by the permute to [B,T,K,G,E]
 };
 
-// q [B,K,G,T,E], k and v [B,C,K,E], positions [B,T].
+// q [B,K,G,T,E], k [B,C,K,E], v [B,C,K,V], positions [B,T].
 bool shapes_agree(const Pattern& pattern, ValueId q, ValueId k, ValueId v, ValueId positions) {
   const Type& q_type = pattern.type(q);
   const Type& k_type = pattern.type(k);
   const Type& v_type = pattern.type(v);
   if (q_type.dtype != DType::F32 || q_type.shape.size() != kRank) return false;
-  if (!is_cache_type(k_type.dtype) || !(k_type == v_type)) return false;
+  if (!is_cache_type(k_type.dtype) || k_type.dtype != v_type.dtype) return false;
+  if (!std::equal(k_type.shape.begin(), k_type.shape.end() - 1, v_type.shape.begin(), v_type.shape.end() - 1))
+    return false;
   const Shape& s = q_type.shape;
   const Shape& c = k_type.shape;
   const Type wanted{DType::I32, {s[0], s[3]}};
@@ -122,7 +131,7 @@ std::optional<Site> match_site(const Graph& graph, const UseMap& uses, int node)
     q = scaled->value;
     scale *= scaled->factor;
   }
-  if (!shapes_agree(pattern, q, *k, *v, scores->positions)) return std::nullopt;
+  if (!shapes_agree(pattern, q, *k, *v, scores->visible.positions)) return std::nullopt;
 
   Site site;
   site.product = node;
@@ -132,9 +141,11 @@ std::optional<Site> match_site(const Graph& graph, const UseMap& uses, int node)
   site.in_order = user != nullptr && permutes_by(*user, kTokensFirst) && uses.only_used_by(result, users[0]);
   if (site.in_order) pattern.take(user->outputs[0], "permute");
   site.match = Match{pattern.nodes(),
-                     {q, *k, *v, scores->positions},
+                     {q, *k, *v, scores->visible.positions},
                      site.in_order ? user->outputs[0] : result,
-                     {{"scale", scale}}};
+                     {{"scale", scores->softcap == 0 ? scale : scale * scores->softcap}}};
+  if (scores->softcap != 0) site.match.attributes.set("softcap", scores->softcap);
+  if (scores->visible.window != 0) site.match.attributes.set("window", scores->visible.window);
   return site;
 }
 

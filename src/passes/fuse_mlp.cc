@@ -1,6 +1,8 @@
 #include "passes/fuse_mlp.h"
 
 #include <algorithm>
+#include <cmath>
+#include <numbers>
 
 #include "passes/match.h"
 
@@ -39,6 +41,71 @@ std::optional<ValueId> match_silu(Pattern& pattern, ValueId value) {
   return std::nullopt;
 }
 
+bool is_float(const Pattern& pattern, ValueId value, double number) {
+  const std::optional<double> found = pattern.scalar(value);
+  return found && static_cast<float>(*found) == static_cast<float>(number);
+}
+
+// The other factor of a product with the number, rounded to f32.
+std::optional<ValueId> times(Pattern& pattern, ValueId value, double number) {
+  const Node* product = pattern.take(value, "mul");
+  if (product == nullptr) return std::nullopt;
+  for (const auto& [x, factor] : both_orders(*product)) {
+    if (is_float(pattern, factor, number)) return x;
+  }
+  return std::nullopt;
+}
+
+// True if `value` is z^3.
+bool is_cube(Pattern& pattern, ValueId value, ValueId z) {
+  if (const Node* power = pattern.take(value, "pow")) {
+    return power->inputs[0] == z && pattern.is_scalar(power->inputs[1], 3);
+  }
+  const Node* product = pattern.take(value, "mul");
+  if (product == nullptr) return false;
+  for (const auto& [square, last] : both_orders(*product)) {
+    if (last != z) continue;
+    const Node* factors = pattern.take(square, "mul");
+    return factors != nullptr && factors->inputs[0] == z && factors->inputs[1] == z;
+  }
+  return false;
+}
+
+// True if `value` is 1 + tanh(sqrt(2/pi) (z + 0.044715 z^3)).
+bool is_gelu_factor(Pattern& pattern, ValueId value, ValueId z) {
+  const Node* sum = pattern.take(value, "add");
+  if (sum == nullptr) return false;
+  for (const auto& [bounded, one] : both_orders(*sum)) {
+    if (!pattern.is_scalar(one, 1)) continue;
+    const Node* tanh = pattern.take(bounded, "tanh");
+    const std::optional<ValueId> inner =
+        tanh == nullptr ? std::nullopt : times(pattern, tanh->inputs[0], std::sqrt(2 * std::numbers::inv_pi));
+    const Node* cubic = inner ? pattern.take(*inner, "add") : nullptr;
+    if (cubic == nullptr) return false;
+    for (const auto& [linear, scaled] : both_orders(*cubic)) {
+      if (linear != z) continue;
+      const std::optional<ValueId> cube = times(pattern, scaled, 0.044715);
+      return cube && is_cube(pattern, *cube, z);
+    }
+    return false;
+  }
+  return false;
+}
+
+// The z of gelu(z) = (z/2) * (1 + tanh(..)).
+std::optional<ValueId> match_gelu(Pattern& pattern, ValueId value) {
+  const Node* product = pattern.take(value, "mul");
+  if (product == nullptr) return std::nullopt;
+  for (const auto& [half, factor] : both_orders(*product)) {
+    Pattern attempt = pattern;
+    const std::optional<ValueId> z = times(attempt, half, 0.5);
+    if (!z || !is_gelu_factor(attempt, factor, *z)) continue;
+    pattern = attempt;
+    return z;
+  }
+  return std::nullopt;
+}
+
 bool is_weight(const Graph& graph, ValueId value) {
   return std::any_of(graph.inputs.begin(), graph.inputs.end(), [&](const GraphInput& input) {
     return input.value == value && input.kind == InputKind::Weight;
@@ -56,13 +123,17 @@ bool are_projections(const Graph& graph, const Node* gate, const Node* up) {
          is_weight(graph, gate->inputs[1]) && is_weight(graph, up->inputs[1]);
 }
 
+using Activation = std::optional<ValueId> (*)(Pattern&, ValueId);
+
+// kActivation(x Wg^T) * (x Wu^T).
+template <Activation kActivation>
 std::optional<Match> match(const Graph& graph, const UseMap& uses, int node) {
   const Node& last = graph.nodes[static_cast<std::size_t>(node)];
   if (last.op != "mul") return std::nullopt;
-  for (const auto& [silu, up_value] : both_orders(last)) {
+  for (const auto& [activated, up_value] : both_orders(last)) {
     Pattern pattern(graph, uses);
     pattern.take(last.outputs[0], "mul");
-    const std::optional<ValueId> gate_value = match_silu(pattern, silu);
+    const std::optional<ValueId> gate_value = kActivation(pattern, activated);
     if (!gate_value) continue;
     const Node* gate = pattern.take(*gate_value, "matmul");
     const Node* up = pattern.take(up_value, "matmul");
@@ -75,7 +146,8 @@ std::optional<Match> match(const Graph& graph, const UseMap& uses, int node) {
 }  // namespace
 
 Status fuse_mlp(Graph& graph, const PassContext&) {
-  return fuse_matches(graph, "swiglu_mlp", match);
+  HONE_TRY(fuse_matches(graph, "swiglu_mlp", match<match_silu>));
+  return fuse_matches(graph, "geglu_mlp", match<match_gelu>);
 }
 
 }  // namespace hone

@@ -9,9 +9,9 @@
 //   %s = div(%g, %d)
 //   %y = mul(%s, %u)
 //
-// Also with silu as g * (1 / (1 + exp(-g))). Both weights are weight inputs of one type. Before
-// assign-precision, which then quantises x once for both products, and before fuse-elementwise, which would
-// take the gate.
+// Also with silu as g * (1 / (1 + exp(-g))). With gelu for silu, (g/2) * (1 + tanh(sqrt(2/pi) (g + 0.044715
+// g^3))), the fused node is a geglu_mlp. Both weights are weight inputs of one type. Before assign-precision,
+// which then quantises x once for both products, and before fuse-elementwise, which would take the gate.
 #pragma once
 
 #include "passes/pass.h"

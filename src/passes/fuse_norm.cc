@@ -102,6 +102,23 @@ std::optional<Norm> match_normalised(const Pattern& before, Pattern& pattern, Va
   return std::nullopt;
 }
 
+struct Factor {
+  ValueId weight = -1;
+  double offset = 0;
+};
+
+// Takes offset + w apart, as Gemma's norms multiply by 1 + w.
+Factor without_offset(const Pattern& pattern, ValueId value) {
+  const Node* sum = pattern.look(value, "add");
+  if (sum == nullptr) return {value, 0};
+  for (const auto& [weight, number] : both_orders(*sum)) {
+    const std::optional<double> offset = pattern.scalar(number);
+    if (offset && std::isfinite(*offset) && pattern.type(weight) == pattern.type(value))
+      return {weight, *offset};
+  }
+  return {value, 0};
+}
+
 // The weight f32 [D] behind a factor of x, along whose last axis it moves.
 std::optional<ValueId> find_weight(const Graph& graph, const UseMap& uses, ValueId factor, const Type& x) {
   AxisPath path(graph, uses, factor, x.shape.size());
@@ -127,7 +144,10 @@ std::optional<Match> match(const Graph& graph, const UseMap& uses, int node) {
     if (type.dtype != DType::F32 || type.shape.empty()) continue;
     const std::optional<ValueId> weight = find_weight(graph, uses, factor, type);
     if (!weight) continue;
-    return Match{pattern.nodes(), {norm->x, *weight}, last.outputs[0], {{"eps", norm->eps}}};
+    const Factor factor_of = without_offset(pattern, *weight);
+    Match found{pattern.nodes(), {norm->x, factor_of.weight}, last.outputs[0], {{"eps", norm->eps}}};
+    if (factor_of.offset != 0) found.attributes.set("offset", factor_of.offset);
+    return found;
   }
   return std::nullopt;
 }

@@ -8,8 +8,9 @@
 //   %7 = mul(%6, %w)
 //
 // Also with the mean as a sum times 1/D or over D, x^2 as a power, and the root as 1 / sqrt or as a divisor.
-// `w` is f32 [D], `eps` a constant. After fuse-attention and before fuse-elementwise, which would take the
-// products apart.
+// `w` is f32 [D], `eps` a constant. Where w is the sum of an f32 [D] and a constant (Gemma multiplies by 1 +
+// w), the constant becomes the attribute `offset`. After fuse-attention and before fuse-elementwise, which
+// would take the products apart.
 #pragma once
 
 #include "passes/pass.h"

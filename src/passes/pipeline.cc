@@ -48,10 +48,11 @@ constexpr std::array kPipeline{
             {Reorders, "2*(C + 4) * 2^-24"},
             Level::O2,
             "before fuse-attention, which looks for a softmax between two products"},
-    // A score off by d scales its weight by e^d; d <= E*u*|q||k|*scale.
+    // A score off by d scales its weight by e^d; d <= E*u*|q||k|*scale, and 2*softcap*u of the tanh on each
+    // side.
     PassRow{"fuse-attention",
             fuse_attention,
-            {Reorders, "2*(C + E*scale*|q||k| + 8) * 2^-24 of max|v|"},
+            {Reorders, "2*(C + E*scale*|q||k| + 4*softcap + 8) * 2^-24 of max|v|"},
             Level::O2,
             "the largest pattern first: the smaller ones after it would take its scale and mask"},
     PassRow{"fuse-norm",

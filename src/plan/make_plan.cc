@@ -57,8 +57,13 @@ class Planner {
   // -----------------------------------------------------------------------------------------------------
 
   static bool packable(const Type& type) {
-    const bool matrix = type.shape.size() == 2 && type.shape[1].is_constant();
-    return matrix && panel_supports(type.dtype, *type.shape[1].as_constant());
+    // [N,K], or [X,N,K] with one matrix per expert.
+    const std::size_t rank = type.shape.size();
+    if (rank != 2 && rank != 3) return false;
+    for (const Dim& dim : type.shape) {
+      if (!dim.is_constant()) return false;
+    }
+    return panel_supports(type.dtype, *type.shape[rank - 1].as_constant());
   }
 
   // Panel16 for each weight matrix whose every reader has a fast kernel that takes it so; the file's layout
@@ -155,7 +160,10 @@ class Planner {
     buffer.module = graph_.nodes[static_cast<std::size_t>(reader)].module;
     if (panels_.contains(input.value)) {
       buffer.layout = Layout::Panel16;
-      buffer.bytes = panel_bytes(type.dtype, *type.shape[0].as_constant(), *type.shape[1].as_constant());
+      const std::size_t rank = type.shape.size();
+      const std::int64_t matrices = rank == 3 ? *type.shape[0].as_constant() : 1;
+      buffer.bytes = matrices * panel_bytes(type.dtype, *type.shape[rank - 2].as_constant(),
+                                            *type.shape[rank - 1].as_constant());
     } else {
       buffer.bytes = HONE_TRY(type_bytes(type).evaluate(plan_.bound));
     }

@@ -20,6 +20,7 @@
 #include "exec/reference_evaluator.h"
 #include "file/gguf_writer.h"
 #include "file/open.h"
+#include "file/stacked_tensors.h"
 #include "graph/text.h"
 #include "graph/verify.h"
 #include "passes/pipeline.h"
@@ -52,7 +53,8 @@ inline std::vector<float> draw(std::string_view name, std::size_t count) {
   return out;
 }
 
-// Writes the graph's weights (f32 and q8_0) as a GGUF file into `folder`.
+// Writes the graph's weights (f32 and q8_0) as a GGUF file into `folder`; a stack as the tensors it is made
+// of, with the values of one tensor whose name lacks the `*`.
 inline Result<Checkpoint> write_weights(const Graph& graph, const hone::testing::TemporaryFolder& folder) {
   GgufWriter writer;
   writer.add_string("general.architecture", "test");
@@ -66,8 +68,16 @@ inline Result<Checkpoint> write_weights(const Graph& graph, const hone::testing:
       shape.push_back(dim.as_constant().value_or(1));
       elements *= shape.back();
     }
-    writer.add_tensor(input.name, type.dtype, shape);
-    const std::vector<float> values = draw(input.name, static_cast<std::size_t>(elements));
+    if (is_stacked(input.name)) {
+      const std::vector<std::int64_t> part(shape.begin() + 1, shape.end());
+      for (std::int64_t i = 0; i < shape[0]; ++i)
+        writer.add_tensor(name_in_stack(input.name, i), type.dtype, part);
+    } else {
+      writer.add_tensor(input.name, type.dtype, shape);
+    }
+    std::string seed = input.name;
+    std::erase(seed, '*');
+    const std::vector<float> values = draw(seed, static_cast<std::size_t>(elements));
     std::vector<std::byte>& bytes =
         data.emplace_back(static_cast<std::size_t>(dtype_bytes(type.dtype, elements)));
     if (type.dtype == DType::F32) {
@@ -85,7 +95,15 @@ inline Result<Checkpoint> write_weights(const Graph& graph, const hone::testing:
   }
   const std::string path = folder.path("weights.gguf");
   HONE_TRY(writer.begin(path));
-  for (const std::vector<std::byte>& bytes : data) HONE_TRY(writer.append(bytes));
+  std::size_t next = 0;
+  for (const GraphInput& input : graph.inputs) {
+    if (input.kind != InputKind::Weight) continue;
+    const std::span<const std::byte> bytes = data[next++];
+    const std::int64_t parts =
+        is_stacked(input.name) ? graph.type(input.value).shape[0].as_constant().value_or(1) : 1;
+    const std::size_t size = bytes.size() / static_cast<std::size_t>(parts);
+    for (std::size_t at = 0; at < bytes.size(); at += size) HONE_TRY(writer.append(bytes.subspan(at, size)));
+  }
   HONE_TRY(writer.finish());
   return open_checkpoint(path);
 }

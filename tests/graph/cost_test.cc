@@ -59,5 +59,32 @@ TEST(Cost, BytesAndOperationsByHand) {
   }
 }
 
+// Experts: no more bytes than all matrices, no more matrices than rows.
+TEST(Cost, OnlyTheChosenExpertsAreRead) {
+  const Graph graph = parse(text(R"(
+graph "g" symbols(B, T, C) {
+  input %x "x": f32[T,1,64]
+  input %p "p": i32[T,2]
+  input %s "s": f32[T,6]
+  weight %w "w": q8_0[6,10,64]
+  %0: f32[T,2,10] = expert_matmul(%x, %w, %p)
+  %1: i32[T,2] = top_k(%s) {k = 2}
+  %2: f32[T,2] = take_along_axis(%s, %1) {axis = -1}
+  output "a" %0
+  output "b" %2
+}
+)"));
+  const auto bytes = [&](std::size_t node, std::int64_t tokens) {
+    return *bytes_moved(graph, graph.nodes[node]).evaluate({{'T', tokens}});
+  };
+  // A matrix is 10 rows of 68 bytes; x 256 bytes, p 8 and the result 80 a token.
+  EXPECT_EQ(bytes(0, 1), 2 * 680 + 344);
+  EXPECT_EQ(bytes(0, 3), 6 * 680 + 3 * 344);
+  EXPECT_EQ(bytes(0, 50), 6 * 680 + 50 * 344);
+  EXPECT_EQ(operations(graph, graph.nodes[0]).to_string(), "2560*T");
+  EXPECT_EQ(bytes(1, 3), 3 * 32);
+  EXPECT_EQ(bytes(2, 3), 3 * 24);
+}
+
 }  // namespace
 }  // namespace hone::test

@@ -56,6 +56,40 @@ TEST(Verify, TypesAndOps) {
                  "input %0 \"0\": f32[B,T,5]\n    %1: f32[B,T,5]", "differs from the body's");
 }
 
+TEST(Verify, RoutingTypes) {
+  const std::string_view good = text(R"(
+graph "g" symbols(T) {
+  input %x "x": f32[T,1,64]
+  input %h "h": f32[T,2,64]
+  input %s "s": f32[T,6]
+  weight %w "w": q8_0[6,10,64]
+  %0: i32[T,2] = top_k(%s) {k = 2}
+  %1: f32[T,2] = take_along_axis(%s, %0) {axis = -1}
+  %2: f32[T,2,10] = expert_matmul(%x, %w, %0)
+  %3: f32[T,2,10] = expert_matmul(%h, %w, %0)
+  output "a" %1
+  output "b" %2
+  output "c" %3
+}
+)");
+  EXPECT_TRUE(verify(parse(good), "a test").ok());
+  const auto refused = [&](std::string_view from, std::string_view to, std::string_view message) {
+    expect_refused(parse(replaced(good, from, to)), message);
+  };
+  refused("{k = 2}", "{k = 0}", "`k` within");
+  refused("{k = 2}", "{k = 7}", "`k` within");
+  refused("%0: i32[T,2] = top_k(%s)", "%0: i32[T,2] = top_k(%w)", "real numbers");
+  refused("take_along_axis(%s, %0) {axis = -1}", "take_along_axis(%s, %0) {axis = 0}", "the other axes");
+  refused("take_along_axis(%s, %0)", "take_along_axis(%s, %s)", "i32");
+  refused("take_along_axis(%s, %0)", "take_along_axis(%x, %0)", "the rank of x");
+  refused("expert_matmul(%x, %w, %0)", "expert_matmul(%x, %s, %0)", "one matrix per expert");
+  refused("expert_matmul(%x, %w, %0)", "expert_matmul(%w, %w, %0)", "not block-quantised");
+  refused("expert_matmul(%x, %w, %0)", "expert_matmul(%x, %w, %1)", "numbers of the experts");
+  refused("input %h \"h\": f32[T,2,64]", "input %h \"h\": f32[T,3,64]", "must agree");
+  refused("input %h \"h\": f32[T,2,64]", "input %h \"h\": f32[T,2,32]", "inner dims");
+  refused("expert_matmul(%h, %w, %0)", "expert_matmul(%s, %w, %0)", "beside experts");
+}
+
 TEST(Verify, Names) {
   expect_refused("input %p \"p\"", "input %p \"x\"", "two inputs have one name");
   expect_refused("output \"z\"", "output \"y\"", "two outputs have one name");

@@ -11,12 +11,15 @@ INSTANTIATE_TEST_SUITE_P(Levels, AttentionTest, testing::ValuesIn(kIsaLevels), l
 
 struct Sizes5 {
   std::int64_t batch, kv_heads, group, tokens, head, capacity;
+  std::int64_t value_head = 0;  // V; 0: as E
 };
 
 // One attention problem. The queries are stored [B,T,K,G,E] and permuted, as the graph has them.
 struct Problem {
   Sizes5 sizes;
   double scale;
+  double softcap = 0;
+  std::int64_t window = 0;
   Tensor q, k, v, positions, out;
 
   Problem(const Sizes5& s, DType cache, std::uint64_t seed)
@@ -24,22 +27,26 @@ struct Problem {
         scale(1.0 / std::sqrt(static_cast<double>(s.head))),
         q(DType::F32, {s.batch, s.tokens, s.kv_heads, s.group, s.head}, 1, 4),
         k(cache, {s.batch, s.capacity, s.kv_heads, s.head}, 2, kernels::element_bytes(cache)),
-        v(cache, {s.batch, s.capacity, s.kv_heads, s.head}, 1, kernels::element_bytes(cache)),
+        v(cache, {s.batch, s.capacity, s.kv_heads, value_head(s)}, 1, kernels::element_bytes(cache)),
         positions(DType::I32, {s.batch, s.tokens}),
-        out(DType::F32, {s.batch, s.tokens, s.kv_heads, s.group, s.head}, 0, 4) {
+        out(DType::F32, {s.batch, s.tokens, s.kv_heads, s.group, value_head(s)}, 0, 4) {
     std::mt19937_64 random(seed);
     q.fill_normal(random, 2.0);
     k.fill_normal(random, 2.0);
     v.fill_normal(random);
   }
+  static std::int64_t value_head(const Sizes5& s) { return s.value_head == 0 ? s.head : s.value_head; }
   // Token t of sequence b stands at first + t.
   void place(std::int64_t b, std::int64_t first) {
     for (std::int64_t t = 0; t < sizes.tokens; ++t)
       positions.set(b * sizes.tokens + t, static_cast<double>(first + t));
   }
   Launch launch() {
+    Attributes attributes{{"scale", scale}};
+    if (softcap != 0) attributes.set("softcap", softcap);
+    if (window != 0) attributes.set("window", window);
     return {"attention",
-            {{"scale", scale}},
+            attributes,
             {q.permuted({0, 2, 3, 1, 4}), k.view(), v.view(), positions.view()},
             {out.view()}};
   }
@@ -47,7 +54,7 @@ struct Problem {
     return k.get(((b * sizes.capacity + c) * sizes.kv_heads + kv) * sizes.head + e);
   }
   double value(std::int64_t b, std::int64_t c, std::int64_t kv, std::int64_t e) const {
-    return v.get(((b * sizes.capacity + c) * sizes.kv_heads + kv) * sizes.head + e);
+    return v.get(((b * sizes.capacity + c) * sizes.kv_heads + kv) * value_head(sizes) + e);
   }
 };
 
@@ -58,16 +65,17 @@ struct Problem {
 // argument, at most u times the range of the scores, once directly and once per rescaling; a rescaling rounds
 // its product too (u), and there is one per tile of 64 keys. The chain over the keys rounds once per key, the
 // sum of p once per tile and six times in the tree, the quotient once. Numerator and denominator both carry
-// it: factor 2.
+// it: factor 2. A softcap adds the error of tanh, 2 ulp = 4u of the cap, and the rounding of its product.
 void expect_row(const Problem& p, std::int64_t b, std::int64_t t, std::int64_t kv, std::int64_t g) {
   const Sizes5& s = p.sizes;
   const std::int64_t row = ((b * s.tokens + t) * s.kv_heads + kv) * s.group + g;
   const auto visible = static_cast<std::int64_t>(p.positions.get(b * s.tokens + t)) + 1;
+  const std::int64_t begin = p.window == 0 ? 0 : std::max<std::int64_t>(0, visible - p.window);
   std::vector<double> weights(static_cast<std::size_t>(visible));
   double largest = -INFINITY;
   double smallest = INFINITY;
   double magnitude = 0;
-  for (std::int64_t c = 0; c < visible; ++c) {
+  for (std::int64_t c = begin; c < visible; ++c) {
     double score = 0;
     double absolute = 0;
     for (std::int64_t e = 0; e < s.head; ++e) {
@@ -75,27 +83,32 @@ void expect_row(const Problem& p, std::int64_t b, std::int64_t t, std::int64_t k
       score += term;
       absolute += std::abs(term);
     }
+    if (p.softcap != 0) score = p.softcap * std::tanh(score / p.softcap);
     weights[static_cast<std::size_t>(c)] = score;
     largest = std::max(largest, score);
     smallest = std::min(smallest, score);
     magnitude = std::max(magnitude, absolute);
   }
   double sum = 0;
-  for (double& weight : weights) sum += weight = std::exp(weight - largest);
+  for (std::int64_t c = begin; c < visible; ++c) {
+    double& weight = weights[static_cast<std::size_t>(c)];
+    sum += weight = std::exp(weight - largest);
+  }
   const double tiles = static_cast<double>((visible + 63) / 64);
   const double roundings = (static_cast<double>(s.head) + 2) * magnitude +
                            (1 + tiles) * (largest - smallest + 2) + static_cast<double>(visible) + 2 * tiles +
-                           7;
+                           7 + 6 * p.softcap;
   const double relative = std::min(2.02 * roundings * 0x1p-24, 1e-3);
-  for (std::int64_t e = 0; e < s.head; ++e) {
+  const std::int64_t width = Problem::value_head(s);
+  for (std::int64_t e = 0; e < width; ++e) {
     double expected = 0;
     double absolute = 0;
-    for (std::int64_t c = 0; c < visible; ++c) {
+    for (std::int64_t c = begin; c < visible; ++c) {
       const double term = weights[static_cast<std::size_t>(c)] / sum * p.value(b, c, kv, e);
       expected += term;
       absolute += std::abs(term);
     }
-    ASSERT_LE(std::abs(p.out.get(row * s.head + e) - expected), relative * absolute)
+    ASSERT_LE(std::abs(p.out.get(row * width + e) - expected), relative * absolute)
         << "E " << s.head << " G " << s.group << " b " << b << " t " << t << " head " << kv << "," << g
         << " e " << e;
   }
@@ -128,6 +141,47 @@ TEST_P(AttentionTest, EveryLengthUpToTwoTiles) {
     expect_row(p, 0, 0, 0, 0);
     expect_row(p, 0, 0, 0, 1);
   }
+}
+
+// Windows that end inside a tile, at its edge, and beyond the first key; values narrower and wider than keys.
+TEST_P(AttentionTest, WindowSoftcapAndValuesOfAnotherWidth) {
+  std::uint64_t seed = 100;
+  for (const std::int64_t window : {1, 2, 63, 64, 65, 100, 1000}) {
+    for (const std::int64_t tokens : {1, 33}) {
+      for (const std::int64_t value_head : {20, 16, 80}) {
+        Problem p({2, 2, 3, tokens, 20, 200, value_head}, seed % 2 == 0 ? DType::F32 : DType::F16, seed);
+        ++seed;
+        p.window = window;
+        p.softcap = seed % 3 == 0 ? 0 : 3.0;
+        p.place(0, 200 - tokens);
+        p.place(1, static_cast<std::int64_t>(seed) % 70);
+        run_and_compare_levels(p.launch(), p.out, GetParam());
+        for (std::int64_t row = 0; row < 2 * tokens * 2 * 3; ++row) {
+          expect_row(p, row / 3 / 2 / tokens, row / 3 / 2 % tokens, row / 3 % 2, row % 3);
+        }
+      }
+    }
+  }
+}
+
+// A key that has left the window must not reach a row through a weight of zero, whichever block it shares.
+TEST_P(AttentionTest, KeysBeforeTheWindowStayHidden) {
+  const std::int64_t tokens = 40;
+  Problem p({1, 1, 1, tokens, 16, 150}, DType::F32, 21);
+  p.window = 50;
+  p.place(0, 150 - tokens);
+  run_fast(p.launch(), GetParam());
+  const std::vector<float> before(p.out.data<float>(), p.out.data<float>() + tokens * 16);
+  for (std::int64_t c = 0; c < 150 - 50; ++c) {
+    for (std::int64_t e = 0; e < 16; ++e) {
+      p.k.set(c * 16 + e, NAN);
+      p.v.set(c * 16 + e, INFINITY);
+    }
+  }
+  run_fast(p.launch(), GetParam());
+  const float* last = p.out.data<float>() + (tokens - 1) * 16;
+  ASSERT_EQ(std::memcmp(last, before.data() + (tokens - 1) * 16, 16 * sizeof(float)), 0);
+  ASSERT_TRUE(std::isnan(last[-16]));
 }
 
 // The output rows [tokens, K*G*E] of sequence 0.

@@ -1,4 +1,4 @@
-// copy and state_append: bytes arrive where they should and nowhere else.
+// copy, concat and state_append: bytes arrive where they should and nowhere else.
 #include "vector_test_support.h"
 
 namespace hone::test {
@@ -64,6 +64,44 @@ TEST_P(MovesTest, CopyOfBroadcastsAndSizes) {
   Tensor out(DType::F32, {300, 70});
   run_and_compare_levels({"copy", {}, {column.view()}, {out.view()}}, out, GetParam());
   expect_copied(column.view(), out.view());
+}
+
+// Parts of every width, one of them a broadcast, one permuted, along each axis.
+TEST_P(MovesTest, ConcatAlongEveryAxis) {
+  for (const DType dtype : kTypes) {
+    const std::int64_t bytes = kernels::element_bytes(dtype);
+    for (int axis = 0; axis < 3; ++axis) {
+      Sizes sizes[] = {{5, 3, 40}, {5, 3, 40}, {5, 3, 40}};
+      constexpr std::int64_t kExtents[] = {1, 7, 400};
+      for (std::size_t i = 0; i < 3; ++i) sizes[i][static_cast<std::size_t>(axis)] = kExtents[i];
+      Tensor first(dtype, sizes[0], 1, bytes);
+      Tensor second(dtype, {sizes[1][2], sizes[1][1], sizes[1][0]}, 2);
+      Tensor third(dtype, sizes[2], 0, bytes);
+      for (Tensor* x : {&first, &second, &third}) number_bytes(*x);
+      TensorView repeated = third.view();
+      repeated.strides[(axis + 1) % 3] = 0;
+      const std::vector<TensorView> parts{first.view(), second.permuted({2, 1, 0}), repeated};
+      Sizes whole = sizes[0];
+      whole[static_cast<std::size_t>(axis)] = 408;
+      Tensor out(dtype, whole, 3, bytes);
+      const Attributes attributes{{"axis", std::int64_t{axis == 2 ? -1 : axis}}};
+      run_and_compare_levels({"concat", attributes, parts, {out.view()}}, out, GetParam());
+      std::int64_t before = 0;
+      for (const TensorView& part : parts) {
+        TensorView place = out.view();
+        place.data = static_cast<std::byte*>(place.data) + before * place.strides[axis] * bytes;
+        place.shape[axis] = part.shape[axis];
+        expect_copied(part, place);
+        before += part.shape[axis];
+      }
+      Tensor expected(dtype, whole, 3, bytes);
+      std::fill(expected.storage().begin(), expected.storage().end(), std::byte{0x55});
+      std::fill(out.storage().begin(), out.storage().end(), std::byte{0x55});
+      run_fast({"concat", attributes, parts, {out.view()}}, GetParam(), 3);
+      run_reference({"concat", attributes, parts, {expected.view()}});
+      ASSERT_EQ(out.storage(), expected.storage());
+    }
+  }
 }
 
 TEST_P(MovesTest, StateAppendWritesItsPositionsOnly) {

@@ -216,6 +216,33 @@ graph "g" symbols(T) {
 )"));
 }
 
+TEST(Cse, OperandsOfACommutativeOpInAnyOrder) {
+  const std::string in(text(R"(
+graph "g" symbols(T) {
+  input %x "x": f32[T]
+  input %y "y": f32[T]
+  %a: f32[T] = add(%x, %y)
+  %b: f32[T] = add(%y, %x)
+  %c: f32[T] = mul(%a, %b)
+  output "c" %c
+}
+)"));
+  EXPECT_EQ(after("cse", in), text(R"(
+graph "g" symbols(T) {
+  input %x "x": f32[T]
+  input %y "y": f32[T]
+  %a: f32[T] = add(%x, %y)
+  %c: f32[T] = mul(%a, %a)
+  output "c" %c
+}
+)"));
+  for (const std::string_view op : {"sub", "max", "div"}) {
+    const std::string other =
+        replaced(replaced(in, "add(%x", std::string(op) + "(%x"), "add(%y", std::string(op) + "(%y");
+    EXPECT_EQ(after("cse", other), other) << op;
+  }
+}
+
 TEST(Cse, NotWithOtherAttributesOrAnotherZero) {
   const std::string_view in = text(R"(
 graph "g" symbols(T) {

@@ -162,6 +162,117 @@ TEST(FuseAttention, OtherSpellingsOfTheMask) {
   expect_attention(replaced(added, "select(%m, %t, %inf)", "add(%t, %w)"), 0.125);
 }
 
+// The window of the one attention that the pass must find in `in`.
+void expect_window(const std::string& in, std::int64_t window) {
+  const Graph graph = parse(fused(in));
+  ASSERT_EQ(count_op(graph, "attention"), 1) << print_graph(graph);
+  const auto node =
+      std::find_if(graph.nodes.begin(), graph.nodes.end(), [](const Node& n) { return n.op == "attention"; });
+  EXPECT_EQ(node->attributes.integer("window"), window) << in;
+}
+
+// The causal mask joined with `lower`, a condition on keys %i, positions %p5 and the number %w.
+std::string with_window(std::string_view lower, std::string_view joined = "and(%m, %lower)") {
+  std::string in =
+      with_line(kSpelledOut, "  %u: f32",
+                "%w: i32[] = constant() {dtype = \"i32\", shape = dims[], values = reals[40.0]}");
+  in = with_line(in, "  %u: f32", lower);
+  in = with_line(in, "  %u: f32", fmt::format("%both: bool[B,1,1,T,C] = {}", joined));
+  return replaced(in, "select(%m, %t, %inf)", "select(%both, %t, %inf)");
+}
+
+TEST(FuseAttention, SlidingWindow) {
+  const std::string_view kFirst = "%first: i32[B,1,1,T,1] = sub(%p5, %w)\n";
+  const auto after_first = [&](std::string_view line) { return fmt::format("{}  {}", kFirst, line); };
+  expect_window(with_window(after_first("%lower: bool[B,1,1,T,C] = less(%first, %i)")), 40);
+  expect_window(with_window(after_first("%lower: bool[B,1,1,T,C] = less_equal(%first, %i)")), 41);
+  expect_window(with_window("%last: i32[C] = add(%w, %i)\n  %lower: bool[B,1,1,T,C] = less(%p5, %last)"), 40);
+  expect_window(
+      with_window("%back: i32[B,1,1,T,C] = sub(%p5, %i)\n  %lower: bool[B,1,1,T,C] = less(%back, %w)"), 40);
+  // not (c <= p - W), and not (not causal or not inside)
+  expect_window(
+      with_window(after_first("%out: bool[B,1,1,T,C] = less_equal(%i, %first)\n  %lower: bool[B,1,1,T,C] = "
+                              "not(%out)")),
+      40);
+  expect_window(replaced(with_window(after_first("%out: bool[B,1,1,T,C] = less_equal(%i, %first)\n  %no: "
+                                                 "bool[B,1,1,T,C] = less(%p5, %i)"),
+                                     "or(%no, %out)"),
+                         "select(%both, %t, %inf)", "select(%both, %inf, %t)"),
+                40);
+  // Two masks one after the other.
+  std::string twice = with_window(after_first("%lower: bool[B,1,1,T,C] = less(%first, %i)"));
+  twice = with_line(twice, "  %u: f32", "%u1: f32[B,2,3,T,C] = select(%m, %t, %inf)");
+  expect_window(replaced(twice, "select(%both, %t, %inf)", "select(%lower, %u1, %inf)"), 40);
+}
+
+TEST(FuseAttention, NotWithABoundOfAnotherKind) {
+  const std::string_view kFirst = "%first: i32[B,1,1,T,1] = sub(%p5, %w)\n";
+  const auto lower = [&](std::string_view line) { return with_window(fmt::format("{}  {}", kFirst, line)); };
+  const std::string good = lower("%lower: bool[B,1,1,T,C] = less(%first, %i)");
+  for (const std::string& in : {
+           lower("%lower: bool[B,1,1,T,C] = less(%i, %first)"),   // hides the window itself
+           lower("%lower: bool[B,1,1,T,C] = equal(%first, %i)"),  // one key
+           with_window("%sum: i32[B,1,1,T,C] = add(%p5, %i)\n  %lower: bool[B,1,1,T,C] = less(%sum, %w)"),
+           replaced(good, "and(%m, %lower)", "or(%m, %lower)"),
+           replaced(good, "and(%m, %lower)", "and(%lower, %lower)"),  // no upper bound
+           replaced(good, "reals[40.0]", "reals[-40.0]"),             // a window of less than nothing
+       }) {
+    EXPECT_EQ(fused(in), unchanged(in));
+  }
+  // The bound of other positions.
+  std::string other = replaced(good, "  input %kn", "  input %pos2 \"other\": i32[B,T]\n  input %kn");
+  other = replaced(other, "  %s: f32",
+                   "  %q5: i32[B,1,1,T,1] = reshape(%pos2) {shape = dims[B, 1, 1, T, 1]}\n  %s: f32");
+  other = replaced(other, "sub(%p5, %w)", "sub(%q5, %w)");
+  EXPECT_EQ(fused(other), unchanged(other));
+}
+
+// cap * tanh(scale * s / cap), as Gemma 2 caps its scores.
+std::string with_softcap(std::string_view capped = "mul(%th, %cap)") {
+  std::string in =
+      with_line(kSpelledOut, "  %u: f32",
+                "%cap: f32[] = constant() {dtype = \"f32\", shape = dims[], values = reals[50.0]}");
+  in = with_line(in, "  %u: f32", "%tc: f32[B,2,3,T,C] = div(%t, %cap)");
+  in = with_line(in, "  %u: f32", "%th: f32[B,2,3,T,C] = tanh(%tc)");
+  in = with_line(in, "  %u: f32", fmt::format("%capped: f32[B,2,3,T,C] = {}", capped));
+  return replaced(in, "select(%m, %t, %inf)", "select(%m, %capped, %inf)");
+}
+
+TEST(FuseAttention, Softcap) {
+  const std::string in = with_softcap();
+  expect_attention(in, 0.125);
+  const Graph graph = parse(fused(in));
+  EXPECT_EQ(graph.nodes[2].attributes.real("softcap"), 50.0);
+  // Without the factor behind the tanh, the scores end at 1.
+  const Graph plain = parse(fused(replaced(replaced(in, "select(%m, %capped,", "select(%m, %th,"),
+                                           "  %capped: f32[B,2,3,T,C] = mul(%th, %cap)\n", "")));
+  ASSERT_EQ(count_op(plain, "attention"), 1);
+  EXPECT_EQ(plain.nodes[2].attributes.real("softcap"), 1.0);
+  EXPECT_EQ(plain.nodes[2].attributes.real("scale"), 0.125 / 50);
+}
+
+TEST(FuseAttention, NotWithTwoCapsNorWithTheMaskInside) {
+  const std::string twice = with_softcap("tanh(%th)");
+  EXPECT_EQ(fused(twice), unchanged(twice));
+  std::string inside = replaced(with_softcap(), "tanh(%tc)", "tanh(%hidden)");
+  inside = replaced(inside, "  %th: f32", "  %hidden: f32[B,2,3,T,C] = select(%m, %tc, %inf)\n  %th: f32");
+  EXPECT_EQ(fused(inside), unchanged(inside));
+}
+
+// Multi-head latent attention has values of another width than its keys.
+TEST(FuseAttention, ValuesOfAnotherWidth) {
+  std::string in(kSpelledOut);
+  for (const std::string_view part :
+       {"input %vn \"vn\": f32[B,T,2,64]", "state %vs \"v\": f32[B,C,2,64]", "%v: f32[B,C,2,64]",
+        "%vp: f32[B,2,C,64]", "%v5: f32[B,2,1,C,64]", "shape = dims[B, 2, 1, C, 64]}\n  %scale",
+        "%o: f32[B,2,3,T,64]", "%a: f32[B,T,2,3,64]"}) {
+    in = replaced(in, part, replaced(part, "64", "48"));
+  }
+  const Graph graph = parse(fused(in));
+  ASSERT_EQ(count_op(graph, "attention"), 1) << print_graph(graph);
+  EXPECT_EQ(type_to_string(graph.type(graph.outputs[0].value)), "f32[B,T,2,3,48]");
+}
+
 TEST(FuseAttention, OtherViewsOfKeysAndValues) {
   std::string in = replaced(kSpelledOut, "%kp: f32[B,2,C,64] = permute(%k) {axes = ints[0, 2, 1, 3]}",
                             "%kp: f32[B,C,2,1,64] = reshape(%k) {shape = dims[B, C, 2, 1, 64]}");

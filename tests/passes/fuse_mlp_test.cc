@@ -71,6 +71,57 @@ TEST(FuseMlp, OtherSpellings) {
                           "%r: f32[T,96] = div(%one, %d)\n  %s: f32[T,96] = mul(%g, %r)"));
 }
 
+// gelu by tanh, as Gemma's feed-forward has it.
+std::string with_gelu(std::string_view half = "%h: f32[T,96] = mul(%g, %c5)") {
+  std::string in(kSpelledOut);
+  const std::size_t begin = in.find("  %n: f32");
+  const std::size_t end = in.find("  %y: f32");
+  in.replace(
+      begin, end - begin,
+      "  %c5: f32[] = constant() {dtype = \"f32\", shape = dims[], values = reals[0.5]}\n"
+      "  %c3: f32[] = constant() {dtype = \"f32\", shape = dims[], values = reals[0.044715]}\n"
+      "  %cs: f32[] = constant() {dtype = \"f32\", shape = dims[], values = reals[0.7978845608028654]}\n"
+      "  %g2: f32[T,96] = mul(%g, %g)\n"
+      "  %g3: f32[T,96] = mul(%g2, %g)\n"
+      "  %k: f32[T,96] = mul(%g3, %c3)\n"
+      "  %a: f32[T,96] = add(%g, %k)\n"
+      "  %i: f32[T,96] = mul(%a, %cs)\n"
+      "  %t: f32[T,96] = tanh(%i)\n"
+      "  %f: f32[T,96] = add(%t, %one)\n"
+      "  HALF\n"
+      "  %s: f32[T,96] = mul(%h, %f)\n");
+  return replaced(in, "HALF", half);
+}
+
+TEST(FuseMlp, Gelu) {
+  const std::string commuted =
+      replaced(replaced(replaced(with_gelu("%h: f32[T,96] = mul(%c5, %g)"), "mul(%g3, %c3)", "mul(%c3, %g3)"),
+                        "add(%g, %k)", "add(%k, %g)"),
+               "mul(%h, %f)", "mul(%f, %h)");
+  std::string power =
+      replaced(with_gelu(), "%g3: f32[T,96] = mul(%g2, %g)", "%g3: f32[T,96] = pow(%g, %three)");
+  power = replaced(power, "  %g2: f32[T,96] = mul(%g, %g)\n",
+                   "  %three: f32[] = constant() {dtype = \"f32\", shape = dims[], values = reals[3.0]}\n");
+  for (const std::string& in : {with_gelu(), commuted, power}) {
+    const Graph graph = parse(fused(in));
+    ASSERT_EQ(graph.nodes.size(), 1U) << print_graph(graph);
+    EXPECT_EQ(graph.nodes[0].op, "geglu_mlp");
+    const std::string names[] = {"%x", "%wg", "%wu"};
+    for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(graph.value_name(graph.nodes[0].inputs[i]), names[i]);
+  }
+}
+
+TEST(FuseMlp, NotWithAnotherGelu) {
+  for (const auto& [from, to] :
+       {std::pair{"0.044715", "0.0447"}, std::pair{"0.7978845608028654", "0.8"},
+        std::pair{"reals[0.5]", "reals[0.25]"}, std::pair{"reals[1.0]", "reals[2.0]"},
+        std::pair{"mul(%g2, %g)", "mul(%g2, %u)"}, std::pair{"mul(%g, %c5)", "mul(%u, %c5)"},
+        std::pair{"= tanh(%i)", "= exp(%i)"}}) {
+    const std::string in = replaced(with_gelu(), from, to);
+    EXPECT_EQ(fused(in), unchanged(in)) << from;
+  }
+}
+
 TEST(FuseMlp, NotWithWeightsOfDifferentType) {
   const std::string in = replaced(kSpelledOut, "\"up\": q8_0", "\"up\": q4_0");
   EXPECT_EQ(fused(in), unchanged(in));

@@ -97,6 +97,30 @@ TEST(FuseNorm, WeightBehindAReshape) {
       "mul(%n, %w)", "mul(%n, %v)"));
 }
 
+// Gemma's norms multiply by 1 + w.
+TEST(FuseNorm, WeightWithAnOffset) {
+  const std::string_view kOne =
+      "  %one: f32[] = constant() {dtype = \"f32\", shape = dims[], values = reals[1.0]}\n";
+  for (const std::string_view sum : {"add(%w, %one)", "add(%one, %w)"}) {
+    const std::string in = replaced(replaced(kSpelledOut, "mul(%n, %w)", "mul(%n, %w1)"), "  %s: f32",
+                                    fmt::format("{}  %w1: f32[64] = {}\n  %s: f32", kOne, sum));
+    expect_one_norm(in);
+    const Graph graph = parse(fused(in));
+    EXPECT_EQ(graph.nodes[0].attributes.real("offset"), 1.0);
+    EXPECT_EQ(graph.value_name(graph.nodes[0].inputs[1]), "%w");
+  }
+  // The sum of two weights is the weight.
+  const std::string both = replaced(replaced(replaced(kSpelledOut, "mul(%n, %w)", "mul(%n, %w1)"),
+                                             "  %s: f32", "  %w1: f32[64] = add(%w, %v)\n  %s: f32"),
+                                    "  %eps: f32",
+                                    "  %zero: i32[64] = iota() {axis = 0, shape = dims[64]}\n  %v: f32[64] = "
+                                    "cast(%zero) {to = \"f32\"}\n  %eps: f32");
+  const Graph graph = parse(fused(both));
+  ASSERT_EQ(count_op(graph, "rms_norm"), 1);
+  EXPECT_EQ(graph.nodes.back().attributes.find("offset"), nullptr);
+  EXPECT_EQ(graph.value_name(graph.nodes.back().inputs[1]), "%w1");
+}
+
 TEST(FuseNorm, NotIfEpsIsNoConstant) {
   std::string in = replaced(kSpelledOut, "  weight %w", "  input %eps \"eps\": f32[]\n  weight %w");
   in = replaced(in, "  %eps: f32[] = constant() {dtype = \"f32\", shape = dims[], values = reals[1e-05]}\n",

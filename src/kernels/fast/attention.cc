@@ -1,9 +1,12 @@
-// attention(q f32 [B,K,G,T,E], k [B,C,K,E], v [B,C,K,E], positions i32 [B,T]) {scale} -> f32 [B,T,K,G,E]:
-// softmax(scale * q k^T over the keys c <= position) v, with online softmax (Milakov and Gimelshein 2018).
+// attention(q f32 [B,K,G,T,E], k [B,C,K,E], v [B,C,K,V], positions i32 [B,T]) {scale, softcap, window}
+// -> f32 [B,T,K,G,V]: softmax(scale * q k^T over the visible keys) v, with online softmax (Milakov and
+// Gimelshein 2018). Visible are the keys c <= position, with a window the last `window` of them; with a
+// softcap the scores are softcap * tanh(scale / softcap * q k^T).
 //
 // Order of one row, whatever else is computed: the keys are walked in tiles of 64 absolute positions, 0
 // first; tiles with no visible key are skipped. Within a tile
 //   s[c] = (chain of fma over e = 0 .. E-1, from zero) * scale             hidden keys: -inf
+//          or tanh(chain * (scale / softcap)) * softcap
 //   m'   = max(m, s)                                                       m starts at -inf
 //   w    = exp(m - m')         p[c] = exp(s[c] - m')
 //   l[i] = l[i] * w + ((p[i] + p[16+i]) + (p[32+i] + p[48+i]))             16 partial sums, folded as
@@ -41,14 +44,17 @@ struct Plan {
   std::int64_t rows = 0;  // of a full tile
   std::int64_t head = 0;  // E
   std::int64_t head_padded = 0;
+  std::int64_t value = 0;  // V
+  std::int64_t value_padded = 0;
   std::int64_t queries = 0;  // [rows, E]
-  std::int64_t outputs = 0;  // [rows, E padded]: o
+  std::int64_t outputs = 0;  // [rows, V padded]: o
   std::int64_t sums = 0;     // [rows, 16]: l
   std::int64_t largest = 0;  // [rows]: m
-  std::int64_t visible = 0;  // [rows] as i32: keys that the row sees
+  std::int64_t visible = 0;  // [rows] as i32: end of the keys that the row sees
+  std::int64_t first = 0;    // [rows] as i32: the first of them
   std::int64_t scores = 0;   // [kRowBlock, kKeys]
   std::int64_t keys = 0;     // [E padded, kKeys]
-  std::int64_t values = 0;   // [kKeys, E padded]
+  std::int64_t values = 0;   // [kKeys, V padded]
   std::int64_t total = 0;
 };
 
@@ -58,15 +64,18 @@ Plan plan_of(const Call& call) {
   plan.rows = tokens_per_tile(q.shape[2]) * q.shape[2];
   plan.head = q.shape[4];
   plan.head_padded = round_up_16(plan.head);
+  plan.value = call.inputs[2].shape[3];
+  plan.value_padded = round_up_16(plan.value);
   plan.outputs = 0;
-  plan.values = plan.outputs + plan.rows * plan.head_padded;
-  plan.keys = plan.values + kKeys * plan.head_padded;
+  plan.values = plan.outputs + plan.rows * plan.value_padded;
+  plan.keys = plan.values + kKeys * plan.value_padded;
   plan.scores = plan.keys + plan.head_padded * kKeys;
   plan.sums = plan.scores + kRowBlock * kKeys;
   plan.queries = plan.sums + plan.rows * 16;
   plan.largest = plan.queries + round_up_16(plan.rows * plan.head);
   plan.visible = plan.largest + round_up_16(plan.rows);
-  plan.total = plan.visible + round_up_16(plan.rows);
+  plan.first = plan.visible + round_up_16(plan.rows);
+  plan.total = plan.first + round_up_16(plan.rows);
   return plan;
 }
 
@@ -84,20 +93,26 @@ struct Work {
   const Call* call = nullptr;
   Plan plan;
   float* scratch = nullptr;
-  float scale = 1.0F;
+  float scale = 1.0F;       // of the products; with a softcap, scale / softcap
+  float softcap = 0.0F;     // 0: none
+  std::int64_t window = 0;  // 0: none
   std::int64_t b = 0, kv_head = 0, first_token = 0, tokens = 0, heads = 0;
   std::int64_t rows = 0;     // tokens * heads; row = token * heads + head
-  std::int64_t visible = 0;  // the most keys that a row sees
+  std::int64_t visible = 0;  // end of the keys that any row sees
+  std::int64_t first = 0;    // the first of them
 };
 
 std::int32_t& visible_of(const Work& work, std::int64_t row) {
   return reinterpret_cast<std::int32_t*>(work.scratch + work.plan.visible)[row];
 }
+std::int32_t& first_of(const Work& work, std::int64_t row) {
+  return reinterpret_cast<std::int32_t*>(work.scratch + work.plan.first)[row];
+}
 float* query_of(const Work& work, std::int64_t row) {
   return work.scratch + work.plan.queries + row * work.plan.head;
 }
 float* output_of(const Work& work, std::int64_t row) {
-  return work.scratch + work.plan.outputs + row * work.plan.head_padded;
+  return work.scratch + work.plan.outputs + row * work.plan.value_padded;
 }
 float* sums_of(const Work& work, std::int64_t row) {
   return work.scratch + work.plan.sums + row * 16;
@@ -114,12 +129,16 @@ void prepare_rows(Work& work) {
     const std::int64_t head = row % work.heads;
     const std::int32_t position = static_cast<const std::int32_t*>(
         positions.data)[work.b * positions.strides[0] + token * positions.strides[1]];
-    visible_of(work, row) = position < 0 ? 0 : position + 1;
-    if (visible_of(work, row) > work.visible) work.visible = visible_of(work, row);
+    const std::int64_t end = position < 0 ? 0 : std::int64_t{position} + 1;
+    const std::int64_t first = work.window > 0 && end > work.window ? end - work.window : 0;
+    visible_of(work, row) = static_cast<std::int32_t>(end);
+    first_of(work, row) = static_cast<std::int32_t>(first);
+    if (end > 0 && (work.visible == 0 || first < work.first)) work.first = first;
+    if (end > work.visible) work.visible = end;
     const float* from = static_cast<const float*>(q.data) + work.b * q.strides[0] +
                         work.kv_head * q.strides[1] + head * q.strides[2] + token * q.strides[3];
     for (std::int64_t e = 0; e < work.plan.head; ++e) query_of(work, row)[e] = from[e * q.strides[4]];
-    for (std::int64_t e = 0; e < work.plan.head_padded; e += 16) store(output_of(work, row) + e, zero16());
+    for (std::int64_t e = 0; e < work.plan.value_padded; e += 16) store(output_of(work, row) + e, zero16());
     store(sums_of(work, row), zero16());
     largest_of(work, row) = -__builtin_inff();
   }
@@ -135,12 +154,12 @@ Source source_of(const Work& work, const TensorView& view, std::int64_t first_ke
 // The value rows of a key tile: in place if they are whole vectors of f32, else converted to scratch.
 Operand load_values(const Work& work, std::int64_t first_key, std::int64_t keys) {
   const Source source = source_of(work, work.call->inputs[2], first_key);
-  if (source.dtype == DType::F32 && work.plan.head % 16 == 0) {
+  if (source.dtype == DType::F32 && work.plan.value % 16 == 0) {
     return {reinterpret_cast<const float*>(source.data), source.row, 1};
   }
   float* values = work.scratch + work.plan.values;
-  load_straight(source, keys, work.plan.head, values, work.plan.head_padded);
-  return {values, work.plan.head_padded, 1};
+  load_straight(source, keys, work.plan.value, values, work.plan.value_padded);
+  return {values, work.plan.value_padded, 1};
 }
 
 // scores [kRows, kKeys] of kRows rows from `row` on against the key tile in scratch.
@@ -154,20 +173,28 @@ void score(const Work& work, std::int64_t row, float* scores) {
     multiply(queries, {work.scratch + work.plan.keys + key, kKeys, 1}, work.plan.head, sums);
     for (int r = 0; r < kRows; ++r) {
       for (int group = 0; group < kGroups; ++group) {
-        store(scores + r * kKeys + key + 16 * group, mul(sums.at[r][group], scale));
+        const Vec16 scaled = mul(sums.at[r][group], scale);
+        store(scores + r * kKeys + key + 16 * group,
+              work.softcap == 0 ? scaled : mul(tanh(scaled), broadcast(work.softcap)));
       }
     }
   }
 }
 
-// Turns the row's scores into p, with the first `keys` visible, and brings m, l and o to the new maximum.
-void update_softmax(const Work& work, std::int64_t row, std::int64_t keys, float* scores) {
+// Turns the row's scores into p, with the keys [begin, keys) visible, and brings m, l and o to the new
+// maximum.
+void update_softmax(const Work& work, std::int64_t row, std::int64_t begin, std::int64_t keys,
+                    float* scores) {
   const Vec16 hidden = broadcast(-__builtin_inff());
   Vec16 s[4];
   for (int group = 0; group < 4; ++group) {
     const std::int64_t left = keys - 16 * group;
     s[group] = load(scores + 16 * group);
     if (left < 16) s[group] = select(first_lanes(left > 0 ? static_cast<int>(left) : 0), s[group], hidden);
+    const std::int64_t before_first = begin - 16 * group;
+    if (before_first > 0) {
+      s[group] = select(first_lanes(static_cast<int>(smaller(16, before_first))), hidden, s[group]);
+    }
   }
   const float before = largest_of(work, row);
   const float here = max_lane(max(max(s[0], s[1]), max(s[2], s[3])));
@@ -185,7 +212,7 @@ void update_softmax(const Work& work, std::int64_t row, std::int64_t keys, float
   const Vec16 factor = exp(sub(broadcast(before), subtracted));
   store(sums, add(mul(load(sums), factor), added));
   float* out = output_of(work, row);
-  for (std::int64_t e = 0; e < work.plan.head_padded; e += 16) store(out + e, mul(load(out + e), factor));
+  for (std::int64_t e = 0; e < work.plan.value_padded; e += 16) store(out + e, mul(load(out + e), factor));
   largest_of(work, row) = after;
 }
 
@@ -202,29 +229,31 @@ void add_values(const Operand& weights, const Operand& values, std::int64_t keys
   }
 }
 
-// kRows rows that all see at least `keys` keys of the tile.
+// kRows rows that all see the keys [begin, end) of the tile, and no other.
 template <int kRows>
-void attend(const Work& work, std::int64_t row, std::int64_t keys, const Operand& values) {
+void attend(const Work& work, std::int64_t row, std::int64_t begin, std::int64_t end, const Operand& values) {
   float* scores = work.scratch + work.plan.scores;
   score<kRows, kRows == 1 ? kGroupBlock : 1>(work, row, scores);
-  for (int r = 0; r < kRows; ++r) update_softmax(work, row + r, keys, scores + r * kKeys);
-  const Operand weights = {scores, kKeys, 1};
+  for (int r = 0; r < kRows; ++r) update_softmax(work, row + r, begin, end, scores + r * kKeys);
+  const Operand weights = {scores + begin, kKeys, 1};
+  const float* first = values.data + begin * values.row;
+  const std::int64_t keys = end - begin;
   float* out = output_of(work, row);
   std::int64_t e = 0;
   if constexpr (kRows == 1) {
-    for (; e + 16 * kGroupBlock <= work.plan.head_padded; e += 16 * kGroupBlock) {
-      add_values<1, kGroupBlock>(weights, {values.data + e, values.row, 1}, keys, out + e, 0);
+    for (; e + 16 * kGroupBlock <= work.plan.value_padded; e += 16 * kGroupBlock) {
+      add_values<1, kGroupBlock>(weights, {first + e, values.row, 1}, keys, out + e, 0);
     }
   }
-  for (; e < work.plan.head_padded; e += 16) {
-    add_values<kRows, 1>(weights, {values.data + e, values.row, 1}, keys, out + e, work.plan.head_padded);
+  for (; e < work.plan.value_padded; e += 16) {
+    add_values<kRows, 1>(weights, {first + e, values.row, 1}, keys, out + e, work.plan.value_padded);
   }
 }
 
-bool block_sees_whole_tile(const Work& work, std::int64_t row, std::int64_t end_key) {
+bool block_sees_whole_tile(const Work& work, std::int64_t row, std::int64_t first_key) {
   if (row + kRowBlock > work.rows) return false;
   for (int r = 0; r < kRowBlock; ++r) {
-    if (visible_of(work, row + r) < end_key) return false;
+    if (visible_of(work, row + r) < first_key + kKeys || first_of(work, row + r) > first_key) return false;
   }
   return true;
 }
@@ -235,13 +264,15 @@ void attend_tile(const Work& work, std::int64_t first_key) {
                   work.scratch + work.plan.keys);
   const Operand values = load_values(work, first_key, keys);
   for (std::int64_t row = 0; row < work.rows;) {
-    if (block_sees_whole_tile(work, row, first_key + kKeys)) {
-      attend<kRowBlock>(work, row, kKeys, values);
+    if (block_sees_whole_tile(work, row, first_key)) {
+      attend<kRowBlock>(work, row, 0, kKeys, values);
       row += kRowBlock;
       continue;
     }
-    const std::int64_t seen = smaller(kKeys, visible_of(work, row) - first_key);
-    if (seen > 0) attend<1>(work, row, seen, values);
+    const std::int64_t before = first_of(work, row) - first_key;
+    const std::int64_t begin = before > 0 ? before : 0;
+    const std::int64_t end = smaller(kKeys, visible_of(work, row) - first_key);
+    if (begin < end) attend<1>(work, row, begin, end, values);
     ++row;
   }
 }
@@ -253,9 +284,9 @@ void write_rows(const Work& work) {
     float* to = static_cast<float*>(out.data) + work.b * out.strides[0] + token * out.strides[1] +
                 work.kv_head * out.strides[2] + row % work.heads * out.strides[3];
     const Vec16 divisor = broadcast(visible_of(work, row) == 0 ? 1.0F : sum(load(sums_of(work, row))));
-    for (std::int64_t e = 0; e < work.plan.head; e += 16) {
+    for (std::int64_t e = 0; e < work.plan.value; e += 16) {
       store_partial(to + e, div(load(output_of(work, row) + e), divisor),
-                    static_cast<int>(smaller(16, work.plan.head - e)));
+                    static_cast<int>(smaller(16, work.plan.value - e)));
     }
   }
 }
@@ -268,7 +299,11 @@ void attention_run(const Call& call, std::int64_t tile) {
   work.call = &call;
   work.plan = plan_of(call);
   work.scratch = reinterpret_cast<float*>(call.scratch);
-  work.scale = static_cast<float>(attribute_real(call.attributes, "scale", 1.0));
+  const double scale = attribute_real(call.attributes, "scale", 1.0);
+  const double softcap = attribute_real(call.attributes, "softcap", 0.0);
+  work.scale = static_cast<float>(softcap == 0 ? scale : scale / softcap);
+  work.softcap = static_cast<float>(softcap);
+  work.window = attribute_integer(call.attributes, "window", 0);
   work.heads = q.shape[2];
   work.first_token = tile % blocks * per_tile;
   work.kv_head = tile / blocks % q.shape[1];
@@ -276,7 +311,8 @@ void attention_run(const Call& call, std::int64_t tile) {
   work.tokens = smaller(per_tile, q.shape[3] - work.first_token);
   work.rows = work.tokens * work.heads;
   prepare_rows(work);
-  for (std::int64_t key = 0; key < work.visible; key += kKeys) attend_tile(work, key);
+  for (std::int64_t key = work.first / kKeys * kKeys; key < work.visible; key += kKeys)
+    attend_tile(work, key);
   write_rows(work);
 }
 

@@ -67,4 +67,12 @@ HONE_INLINE Vec16 tanh(Vec16 x) {
   return from_bits(or_i(bits_of(unsigned_zero), and_i(bits_of(x), broadcast_i(INT32_MIN))));
 }
 
+// z/2 (1 + tanh(sqrt(2/pi) (z + 0.044715 z^3))) (Hendrycks and Gimpel 2016), each operation rounded once, in
+// the order in which the models spell it.
+HONE_INLINE Vec16 gelu_tanh(Vec16 z) {
+  const Vec16 cube = mul(mul(z, z), z);
+  const Vec16 inner = mul(add(z, mul(cube, broadcast(0.044715F))), broadcast(0x1.988454p-1F));
+  return mul(mul(z, broadcast(0.5F)), add(tanh(inner), broadcast(1.0F)));
+}
+
 }  // namespace hone::kernels::HONE_ISA_NAMESPACE

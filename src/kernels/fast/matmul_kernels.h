@@ -10,5 +10,6 @@ KernelList matmul_int8_kernels();
 KernelList swiglu_mlp_kernels();
 KernelList quantize_q8a_kernels();
 KernelList gather_kernels();
+KernelList expert_matmul_kernels();
 
 }  // namespace hone::kernels::HONE_ISA_NAMESPACE

@@ -1,5 +1,6 @@
-// rms_norm(x [..,D], w [D]) -> f32: x * (1/sqrt(mean(x^2) + eps)) * w. The mean and the root are f64
-// (fast/sum16.h); the reciprocal is rounded to f32 once, and each of the two products once.
+// rms_norm(x [..,D], w [D]) {eps, offset} -> f32: x * (1/sqrt(mean(x^2) + eps)) * (w + offset). The mean and
+// the root are f64 (fast/sum16.h); the reciprocal is rounded to f32 once, and the sum and each of the two
+// products once.
 #include "kernels/fast/axes.h"
 #include "kernels/fast/list.h"
 #include "kernels/fast/sum16.h"
@@ -16,7 +17,8 @@ std::int64_t rms_norm_tiles(const Call& call) {
   return blocks_of(row_count(call.outputs[0]), kRowsPerTile);
 }
 
-void rms_norm_row(const float* x, const float* w, double eps, std::int64_t length, float* out) {
+// Without an offset w is taken as it is: -0 + 0 would be 0.
+void rms_norm_row(const float* x, const float* w, double eps, float offset, std::int64_t length, float* out) {
   Sum16 squares;
   clear(squares);
   for (std::int64_t i = 0; i < length; i += 16)
@@ -25,7 +27,9 @@ void rms_norm_row(const float* x, const float* w, double eps, std::int64_t lengt
   const Vec16 scale = broadcast(static_cast<float>(1.0 / __builtin_sqrt(mean + eps)));
   for (std::int64_t i = 0; i < length; i += 16) {
     const int count = lanes_left(length, i);
-    store_partial(out + i, mul(mul(load_partial(x + i, count), scale), load_partial(w + i, count)), count);
+    Vec16 factor = load_partial(w + i, count);
+    if (offset != 0) factor = add(factor, broadcast(offset));
+    store_partial(out + i, mul(mul(load_partial(x + i, count), scale), factor), count);
   }
 }
 
@@ -33,11 +37,12 @@ void rms_norm_run(const Call& call, std::int64_t tile) {
   const TensorView& x = call.inputs[0];
   const TensorView& out = call.outputs[0];
   const double eps = attribute_real(call.attributes, "eps", 0.0);
+  const auto offset = static_cast<float>(attribute_real(call.attributes, "offset", 0.0));
   const std::int64_t length = x.shape[x.rank - 1];
   const std::int64_t end = smaller(row_count(out), (tile + 1) * kRowsPerTile);
   for (std::int64_t row = tile * kRowsPerTile; row < end; ++row) {
     rms_norm_row(static_cast<const float*>(x.data) + row_offset(x, row),
-                 static_cast<const float*>(call.inputs[1].data), eps, length,
+                 static_cast<const float*>(call.inputs[1].data), eps, offset, length,
                  static_cast<float*>(out.data) + row_offset(out, row));
   }
 }

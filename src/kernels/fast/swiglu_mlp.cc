@@ -1,5 +1,6 @@
-// swiglu_mlp: silu(x Wg^T) * (x Wu^T). A tile computes the same panel of both matrices; each product has the
-// order of additions of its matmul kernel, so the result has the bits of matmul, matmul, silu, mul.
+// swiglu_mlp: silu(x Wg^T) * (x Wu^T), and geglu_mlp with gelu for silu. A tile computes the same panel of
+// both matrices; each product has the order of additions of its matmul kernel, so the result has the bits of
+// matmul, matmul, silu or gelu, mul.
 #include "kernels/fast/math16.h"
 #include "kernels/fast/matmul_float.h"
 #include "kernels/fast/matmul_int8.h"
@@ -13,6 +14,9 @@ std::int64_t scratch_bytes(const Call&) {
   return kSegmentBytes + 2 * kTileSumsBytes;
 }
 
+using Gate = Vec16 (*)(Vec16);
+
+template <Gate kGate>
 void run(const Call& call, std::int64_t tile) {
   const MatmulSizes s = matmul_sizes(call);
   const MatmulTile t = matmul_tile(s, tile);
@@ -34,20 +38,24 @@ void run(const Call& call, std::int64_t tile) {
   auto* out =
       static_cast<float*>(call.outputs[0].data) + t.first_row * s.out_stride + t.panel * kPanelColumns;
   for (std::int64_t r = 0; r < t.rows; ++r) {
-    const Vec16 value = mul(silu(load(gate + r * 16)), load(up + r * 16));
+    const Vec16 value = mul(kGate(load(gate + r * 16)), load(up + r * 16));
     store_tile_row(out + r * s.out_stride, value, t.columns);
   }
 }
 
 constexpr Kernel kKernels[] = {{HONE_KERNEL_NAME("swiglu_mlp.q8a.panel16"), "swiglu_mlp", kThisIsa, false,
-                                accepts_swiglu_int8, matmul_tile_count, run, scratch_bytes},
+                                accepts_swiglu_int8, matmul_tile_count, run<silu>, scratch_bytes},
                                {HONE_KERNEL_NAME("swiglu_mlp.f32.panel16"), "swiglu_mlp", kThisIsa, false,
-                                accepts_swiglu_float, matmul_tile_count, run, scratch_bytes}};
+                                accepts_swiglu_float, matmul_tile_count, run<silu>, scratch_bytes},
+                               {HONE_KERNEL_NAME("geglu_mlp.q8a.panel16"), "geglu_mlp", kThisIsa, false,
+                                accepts_swiglu_int8, matmul_tile_count, run<gelu_tanh>, scratch_bytes},
+                               {HONE_KERNEL_NAME("geglu_mlp.f32.panel16"), "geglu_mlp", kThisIsa, false,
+                                accepts_swiglu_float, matmul_tile_count, run<gelu_tanh>, scratch_bytes}};
 
 }  // namespace
 
 KernelList swiglu_mlp_kernels() {
-  return {kKernels, 2};
+  return {kKernels, 4};
 }
 
 }  // namespace hone::kernels::HONE_ISA_NAMESPACE

@@ -6,11 +6,13 @@
 namespace hone::kernels::HONE_ISA_NAMESPACE {
 
 KernelList attention_kernels();
+KernelList concat_kernels();
 KernelList copy_kernels();
 KernelList matmul_strided_kernels();
 KernelList reduce_kernels();
 KernelList rms_norm_kernels();
 KernelList rope_kernels();
+KernelList routing_kernels();
 KernelList softmax_kernels();
 KernelList state_append_kernels();
 KernelList strip_kernels();

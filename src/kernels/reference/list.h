@@ -21,6 +21,8 @@ KernelList softmax_kernels();
 KernelList rope_kernels();
 KernelList attention_kernels();
 KernelList quantize_q8a_kernels();
+KernelList routing_kernels();
+KernelList expert_matmul_kernels();
 
 // Calls `take(context, list)` for each of the above.
 void list_kernels(void (*take)(void* context, KernelList list), void* context);

@@ -1,5 +1,5 @@
-// rms_norm: x / sqrt(mean(x^2) + eps) * w along the last axis (Zhang and Sennrich, "Root Mean Square Layer
-// Normalization", 2019). A tile is one row.
+// rms_norm: x / sqrt(mean(x^2) + eps) * (w + offset) along the last axis (Zhang and Sennrich, "Root Mean
+// Square Layer Normalization", 2019). A tile is one row.
 #include <cmath>
 
 #include "kernels/reference/elements.h"
@@ -28,7 +28,8 @@ void run(const Call& call, std::int64_t tile) {
   double sum = 0;
   for (std::int64_t i = 0; i < width; ++i) sum += values[i] * values[i];
   const double scale = 1 / std::sqrt(sum / static_cast<double>(width) + call.attributes->real("eps"));
-  for (std::int64_t i = 0; i < width; ++i) values[i] = values[i] * scale * factors[i];
+  const double offset = call.attributes->real("offset", 0.0);
+  for (std::int64_t i = 0; i < width; ++i) values[i] = values[i] * scale * (factors[i] + offset);
   store_reals(out, offset_of(without_last(out, 1), tile), last_stride(out), width, values);
 }
 

@@ -1,6 +1,7 @@
-// swiglu_mlp: silu(x Wg^T) * (x Wu^T), silu(z) = z / (1 + exp(-z)) (Shazeer, "GLU Variants Improve
-// Transformer", 2020).
+// swiglu_mlp: silu(x Wg^T) * (x Wu^T), silu(z) = z / (1 + exp(-z)), and geglu_mlp with gelu(z) = z/2 (1 +
+// tanh(sqrt(2/pi) (z + 0.044715 z^3))) (Shazeer, "GLU Variants Improve Transformer", 2020).
 #include <cmath>
+#include <numbers>
 
 #include "kernels/reference/columns.h"
 #include "kernels/reference/list.h"
@@ -25,6 +26,14 @@ ColumnSource weight(const TensorView& view, std::int64_t k) {
   return source;
 }
 
+double silu(double z) {
+  return z / (1 + std::exp(-z));
+}
+double gelu(double z) {
+  return z / 2 * (1 + std::tanh(std::sqrt(2 * std::numbers::inv_pi) * (z + 0.044715 * z * z * z)));
+}
+
+template <double (*kGate)(double)>
 void run(const Call& call, std::int64_t tile) {
   const TensorView& x = call.inputs[0];
   const TensorView& out = call.outputs[0];
@@ -47,7 +56,7 @@ void run(const Call& call, std::int64_t tile) {
     double ups[kColumns];
     dot_columns(scratch.row, scratch.columns, k, gates);
     dot_columns(scratch.row, up_columns, k, ups);
-    for (std::int64_t j = 0; j < count; ++j) gates[j] = gates[j] / (1 + std::exp(-gates[j])) * ups[j];
+    for (std::int64_t j = 0; j < count; ++j) gates[j] = kGate(gates[j]) * ups[j];
     store_reals(out, offset_of(out_rows, row) + first * last_stride(out), last_stride(out), count, gates);
   }
 }
@@ -67,13 +76,20 @@ constexpr Kernel kKernels[] = {{.name = "swiglu_mlp.reference",
                                 .reference = true,
                                 .accepts = accepts,
                                 .tile_count = tile_count,
-                                .run = run,
+                                .run = run<silu>,
+                                .scratch_bytes = scratch_bytes},
+                               {.name = "geglu_mlp.reference",
+                                .op = "geglu_mlp",
+                                .reference = true,
+                                .accepts = accepts,
+                                .tile_count = tile_count,
+                                .run = run<gelu>,
                                 .scratch_bytes = scratch_bytes}};
 
 }  // namespace
 
 KernelList swiglu_mlp_kernels() {
-  return {kKernels, 1};
+  return {kKernels, 2};
 }
 
 }  // namespace hone::kernels::reference

@@ -1,0 +1,132 @@
+// expert_matmul: x [..,J,K] or [..,1,K], w [X,N,K] in Panel16, experts i32 [..,J] -> f32 [..,J,N].
+//
+// Each output has the order of additions of the matmul kernel of its types (fast/matmul_float.h,
+// fast/matmul_int8.h), so its bits depend neither on which expert the other rows chose nor on how many chose
+// the same.
+//
+// Up to kFewRows rows: a tile is one row and kPanelsPerTile panels of its expert. More: a tile is one expert
+// and kPanelsPerTile of its panels; the rows that chose the expert are copied to scratch, up to kTileRows at
+// a time, and multiplied as one block, so that a panel is read once for all of them. A tile whose expert
+// nobody chose only looks through the numbers.
+#include "kernels/fast/matmul_float.h"
+#include "kernels/fast/matmul_int8.h"
+#include "kernels/fast/matmul_kernels.h"
+#include "kernels/matmul_signatures.h"
+
+namespace hone::kernels::HONE_ISA_NAMESPACE {
+namespace {
+
+constexpr std::int64_t kPanelsPerTile = 4;
+constexpr std::int64_t kFewRows = 16;
+
+struct Sizes {
+  std::int64_t rows, chosen;  // rows of the output; J
+  std::int64_t experts, n, k;
+  std::int64_t x_stride, out_stride;  // elements
+  std::int64_t row_bytes;             // of x
+  std::int64_t tiles;                 // per row, or per expert
+  bool shared, int8;                  // x is [..,1,K]
+};
+
+Sizes sizes_of(const Call& call) {
+  const TensorView& x = call.inputs[0];
+  const TensorView& w = call.inputs[1];
+  const TensorView& experts = call.inputs[2];
+  const TensorView& out = call.outputs[0];
+  Sizes s{};
+  s.rows = 1;
+  for (int axis = 0; axis < experts.rank; ++axis) s.rows *= experts.shape[axis];
+  s.chosen = experts.shape[experts.rank - 1];
+  s.experts = w.shape[0];
+  s.n = w.shape[1];
+  s.k = w.shape[2];
+  s.int8 = x.dtype == DType::Q8A;
+  s.shared = x.shape[x.rank - 2] == 1 && s.chosen > 1;
+  // The stride between rows of x: with one row per token, that of the axis of tokens.
+  const int row_axis = x.shape[x.rank - 2] == 1 && x.rank > 2 ? x.rank - 3 : x.rank - 2;
+  s.x_stride = x.strides[row_axis];
+  s.out_stride = out.strides[out.rank - 2];
+  s.row_bytes = s.int8 ? s.k / 32 * std::int64_t{sizeof(BlockQ8A)} : s.k * 4;
+  const std::int64_t panels = (s.n + kPanelColumns - 1) / kPanelColumns;
+  s.tiles = (panels + kPanelsPerTile - 1) / kPanelsPerTile;
+  return s;
+}
+
+std::int64_t tile_count(const Call& call) {
+  const Sizes s = sizes_of(call);
+  return s.tiles * (s.rows <= kFewRows ? s.rows : s.experts);
+}
+
+std::int64_t scratch_bytes(const Call& call) {
+  const Sizes s = sizes_of(call);
+  return kSegmentBytes + kTileSumsBytes + kTileRows * s.row_bytes;
+}
+
+const std::byte* row_of(const Call& call, const Sizes& s, std::int64_t row) {
+  const std::int64_t at = (s.shared ? row / s.chosen : row) * s.x_stride;
+  const auto* x = static_cast<const std::byte*>(call.inputs[0].data);
+  return x + (s.int8 ? at / 32 * std::int64_t{sizeof(BlockQ8A)} : at * 4);
+}
+
+// `count` contiguous rows at `x`, numbered `rows`, by the panels of one tile of `expert`.
+void multiply_rows(const Call& call, const Sizes& s, std::int64_t expert, std::int64_t first_panel,
+                   const std::byte* x, const std::int64_t* rows, int count) {
+  const TensorView& w = call.inputs[1];
+  const std::int64_t bytes = panel_shape(w.dtype, s.k).bytes;
+  const std::int64_t panels = (s.n + kPanelColumns - 1) / kPanelColumns;
+  const auto* matrix = static_cast<const std::byte*>(w.data) + expert * panels * bytes;
+  auto* decoded = reinterpret_cast<float*>(call.scratch);
+  auto* sums = reinterpret_cast<float*>(call.scratch + kSegmentBytes);
+  for (std::int64_t panel = first_panel; panel < panels && panel < first_panel + kPanelsPerTile; ++panel) {
+    if (s.int8) {
+      matmul_tile_int8_of(w.dtype, reinterpret_cast<const BlockQ8A*>(x), s.k / 32, matrix + panel * bytes,
+                          s.k, count, sums);
+    } else {
+      matmul_tile_float_of(w.dtype, reinterpret_cast<const float*>(x), s.k, matrix + panel * bytes, s.k,
+                           count, decoded, sums);
+    }
+    const std::int64_t left = s.n - panel * kPanelColumns;
+    const int columns = static_cast<int>(left < kPanelColumns ? left : kPanelColumns);
+    auto* out = static_cast<float*>(call.outputs[0].data) + panel * kPanelColumns;
+    for (int r = 0; r < count; ++r) {
+      store_tile_row(out + rows[r] * s.out_stride, load(sums + r * 16), columns);
+    }
+  }
+}
+
+void run(const Call& call, std::int64_t tile) {
+  const Sizes s = sizes_of(call);
+  const auto* experts = static_cast<const std::int32_t*>(call.inputs[2].data);
+  const std::int64_t panel = tile % s.tiles * kPanelsPerTile;
+  if (s.rows <= kFewRows) {
+    const std::int64_t row = tile / s.tiles;
+    multiply_rows(call, s, experts[row], panel, row_of(call, s, row), &row, 1);
+    return;
+  }
+  const std::int64_t expert = tile / s.tiles;
+  std::byte* x = call.scratch + kSegmentBytes + kTileSumsBytes;
+  std::int64_t rows[kTileRows];
+  int count = 0;
+  for (std::int64_t row = 0; row < s.rows; ++row) {
+    if (experts[row] != expert) continue;
+    __builtin_memcpy(x + count * s.row_bytes, row_of(call, s, row), static_cast<std::size_t>(s.row_bytes));
+    rows[count++] = row;
+    if (count < kTileRows) continue;
+    multiply_rows(call, s, expert, panel, x, rows, count);
+    count = 0;
+  }
+  if (count > 0) multiply_rows(call, s, expert, panel, x, rows, count);
+}
+
+constexpr Kernel kKernels[] = {{HONE_KERNEL_NAME("expert_matmul.q8a.panel16"), "expert_matmul", kThisIsa,
+                                false, accepts_expert_matmul_int8, tile_count, run, scratch_bytes},
+                               {HONE_KERNEL_NAME("expert_matmul.f32.panel16"), "expert_matmul", kThisIsa,
+                                false, accepts_expert_matmul_float, tile_count, run, scratch_bytes}};
+
+}  // namespace
+
+KernelList expert_matmul_kernels() {
+  return {kKernels, 2};
+}
+
+}  // namespace hone::kernels::HONE_ISA_NAMESPACE
