@@ -172,15 +172,19 @@ Result<Json> parse_json(std::string_view text, std::string_view path, const Json
   return builder.take_root();
 }
 
-Result<Json> read_json_object(const std::string& path, const JsonLimits& limits) {
-  const std::shared_ptr<MappedFile> file = HONE_TRY(MappedFile::open(path));
-  const std::string_view text(reinterpret_cast<const char*>(file->data().data()), file->size());
+Result<Json> parse_json_object(std::string_view text, std::string_view path, const JsonLimits& limits) {
   Json value = HONE_TRY(parse_json(text, path, limits));
   if (!value.is_object()) {
     return bad_json_at(text, path, 0, "the JSON value of the file must be an object", "an object",
                        value.type_name());
   }
   return value;
+}
+
+Result<Json> read_json_object(const std::string& path, const JsonLimits& limits) {
+  const std::shared_ptr<MappedFile> file = HONE_TRY(MappedFile::open(path));
+  const std::string_view text(reinterpret_cast<const char*>(file->data().data()), file->size());
+  return parse_json_object(text, path, limits);
 }
 
 }  // namespace hone

@@ -23,7 +23,9 @@ struct JsonLimits {
 Result<nlohmann::json> parse_json(std::string_view text, std::string_view path,
                                   const JsonLimits& limits = {});
 
-// The same for a file; its value must be an object.
+// The same, and the value must be an object.
+Result<nlohmann::json> parse_json_object(std::string_view text, std::string_view path,
+                                         const JsonLimits& limits = {});
 Result<nlohmann::json> read_json_object(const std::string& path, const JsonLimits& limits = {});
 
 // Heap that a tree takes, never less than what glibc's malloc gives it.

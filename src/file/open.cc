@@ -8,6 +8,7 @@
 
 #include "file/file_error.h"
 #include "file/gguf.h"
+#include "file/gguf_split.h"
 #include "file/huggingface.h"
 #include "file/safetensors.h"
 
@@ -43,7 +44,10 @@ Result<Checkpoint> open_checkpoint(const std::string& path) {
   if (std::filesystem::is_directory(path, ignored)) return read_huggingface(path);
   std::shared_ptr<MappedFile> file = HONE_TRY(MappedFile::open(path));
   const std::string_view bytes(reinterpret_cast<const char*>(file->data().data()), file->size());
-  if (bytes.starts_with("GGUF") || bytes.starts_with("FUGG")) return read_gguf(std::move(file));
+  if (bytes.starts_with("GGUF") || bytes.starts_with("FUGG")) {
+    Checkpoint part = HONE_TRY(read_gguf(std::move(file)));
+    return join_gguf_parts(std::move(part));
+  }
   for (const KnownFormat& format : kKnownFormats) {
     if (bytes.starts_with(format.magic)) {
       return bad_file_at(path, 0, "the file must have a format that hone reads", kAccepted, format.name,

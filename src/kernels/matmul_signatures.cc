@@ -7,8 +7,9 @@
 namespace hone::kernels {
 namespace {
 
-bool is_panel_quantised(DType dtype) {
-  return dtype == DType::Q4_0 || dtype == DType::Q4_1 || dtype == DType::Q8_0;
+// Types that decode_row reads: every float type of a file.
+bool is_weight_type(DType dtype) {
+  return dtype_row(dtype).is_float && dtype != DType::Q8A;
 }
 
 // True if all axes but the last are one axis of rows: the stride of each is that of the next times its size.
@@ -43,9 +44,8 @@ std::string_view check_rows(const OperandSpec& x, const OperandSpec& out, DType 
 std::string_view check_weight(const OperandSpec& w, bool int8, int rank = 2) {
   if (w.layout != Layout::Panel16) return "needs weights in panels of 16 columns";
   if (rank_of(w) != rank) return rank == 2 ? "needs a weight matrix of rank 2" : "needs weights [X,N,K]";
-  const bool quantised = is_panel_quantised(w.dtype);
-  if (int8 && !quantised) return "needs weights of q4_0, q4_1 or q8_0";
-  if (!quantised && !is_half_or_float(w.dtype)) return "needs weights of f32, f16, bf16, q4_0, q4_1 or q8_0";
+  if (int8 && !panel_has_dot_lanes(w.dtype)) return "needs weights of q4_0, q4_1 or q8_0";
+  if (!is_weight_type(w.dtype)) return "needs weights of a float or block-quantised type";
   return {};
 }
 
@@ -122,12 +122,9 @@ std::string_view accepts_gather(const Signature& signature) {
   const OperandSpec& out = signature.outputs[0];
   if (rank_of(table) != 2) return "needs a table of rank 2";
   if (table.layout == Layout::Panel16) {
-    if (!check_weight(table, false).empty())
-      return "needs a table of f32, f16, bf16 or a block-quantised type";
+    if (!check_weight(table, false).empty()) return "needs a table of a float or block-quantised type";
   } else {
-    const bool known = is_half_or_float(table.dtype) || is_panel_quantised(table.dtype) ||
-                       table.dtype == DType::Q5_0 || table.dtype == DType::Q5_1;
-    if (!known) return "needs a table of f32, f16, bf16 or a block-quantised type";
+    if (!is_weight_type(table.dtype)) return "needs a table of a float or block-quantised type";
     if (!is_contiguous_along_last_axis(table)) return "needs contiguous table rows";
   }
   if (ids.dtype != DType::I32 || !is_contiguous(ids)) return "needs contiguous ids of i32";

@@ -8,7 +8,7 @@
 namespace hone::kernels {
 
 // matmul with transpose_b=1: x [..,M,K] of contiguous rows at one distance, w [N,K] in Panel16, f32 out.
-// Float: x f32, w f32, f16, bf16, q4_0, q4_1 or q8_0. Int8: x q8a, w q4_0, q4_1 or q8_0.
+// Float: x f32, w of any float or block-quantised type. Int8: x q8a, w q4_0, q4_1 or q8_0.
 std::string_view accepts_matmul_float(const Signature& signature);
 std::string_view accepts_matmul_int8(const Signature& signature);
 // swiglu_mlp: x and out as above, w_gate and w_up [F,D] in Panel16 of one type.

@@ -1,10 +1,13 @@
-// The block-quantised formats: how one block of 32 values is stored, and decoding to f32.
+// The block-quantised formats: how a block of values is stored, decoding to f32, and encoding.
 //
 //   q4_0  { f16 d; u8 q[16] }           value = d * (nibble - 8)      GGUF, ggml type 2
 //   q4_1  { f16 d; f16 m; u8 q[16] }    value = d * nibble + m        ggml type 3
 //   q5_0  { f16 d; u32 high; u8 q[16] } value = d * (5 bits - 16)     ggml type 6
 //   q5_1  { f16 d; f16 m; u32 high; u8 q[16] }  value = d * 5 bits + m   ggml type 7
 //   q8_0  { f16 d; i8 q[32] }           value = d * q                 ggml type 8
+//
+//   iq4_nl like q4_0 with value = d * table[nibble]; mxfp4, nvfp4: 4-bit floats with an 8-bit float scale
+//   blocks of 256: q2_k .. q6_k, tq1_0, tq2_0 (blocks_k.cc); iq1_s .. iq4_xs (blocks_iq.cc)
 //
 // Nibbles: byte j holds value j in its low half and value j + 16 in its high half; bit j of `high` is the
 // fifth bit of value j. All little endian. A product and a sum are rounded separately, as in the reference
@@ -18,6 +21,9 @@
 #include "tensor/dtype.h"
 
 namespace hone {
+
+// Values of the largest block.
+inline constexpr std::int64_t kLargestBlock = 256;
 
 // Activations of an int8 matmul: what assign-precision rounds to. hone's own format, never in a file.
 // value = scale * quants[j]. With all arithmetic in f32:
@@ -51,6 +57,7 @@ BlockQ8A encode_q8a_block(const float* values);
 
 // Encodes `values` [count] as `dtype`, rounding to nearest. Q4_0, Q4_1, Q5_0, Q5_1, Q8_0 as the reference
 // encoders of the GGUF format do (byte-equal; tests/tensor/block_formats_test.cc), Q8A, and F32, F16, BF16.
+// Q4_K, Q5_K, Q6_K and IQ4_NL by a search for the least squared error (encoders_k.cc).
 // An error (Fault::Hone) for a type that has no encoder.
 Status encode_row(DType dtype, const float* values, std::int64_t count, void* out);
 

@@ -83,26 +83,29 @@ void pack_column(const std::uint8_t* row, std::int64_t k, std::int64_t lane, std
     std::memcpy(panel + (i * kPanelColumns + lane) * kSize, row + i * kSize, Size);
 }
 
+// Whole blocks, or single elements of a plain type: column `lane` from the contiguous row.
+void pack_blocks(DType dtype, const std::uint8_t* row, std::int64_t k, std::int64_t lane,
+                 std::uint8_t* panel) {
+  const std::int64_t size = dtype_row(dtype).block_bytes;
+  for (std::int64_t b = 0; b < k / dtype_row(dtype).block_elements; ++b) {
+    std::memcpy(panel + (b * kPanelColumns + lane) * size, row + b * size, static_cast<std::size_t>(size));
+  }
+}
+
 }  // namespace
 
+bool panel_has_dot_lanes(DType dtype) {
+  return dtype == DType::Q4_0 || dtype == DType::Q4_1 || dtype == DType::Q8_0;
+}
+
 bool panel_supports(DType dtype, std::int64_t k) {
-  switch (dtype) {
-    case DType::F32:
-    case DType::F16:
-    case DType::BF16:
-      return k > 0;
-    case DType::Q4_0:
-    case DType::Q4_1:
-    case DType::Q8_0:
-      return k > 0 && k % kBlock == 0;
-    default:
-      return false;
-  }
+  const DTypeRow& row = dtype_row(dtype);
+  return row.is_float && dtype != DType::Q8A && k > 0 && k % row.block_elements == 0;
 }
 
 PanelShape panel_shape(DType dtype, std::int64_t k) {
   PanelShape shape;
-  if (!dtype_row(dtype).is_quantised) {
+  if (!panel_has_dot_lanes(dtype)) {
     shape.bytes = align(dtype_bytes(dtype, k * kPanelColumns));
     return shape;
   }
@@ -123,7 +126,7 @@ void pack_panel(DType dtype, const void* source, std::int64_t rows, std::int64_t
   auto* to = static_cast<std::uint8_t*>(panel);
   const std::int64_t row_bytes = dtype_bytes(dtype, k);
   const PanelShape shape = panel_shape(dtype, k);
-  if (dtype_row(dtype).is_quantised) {
+  if (panel_has_dot_lanes(dtype)) {
     // What alignment leaves between the scales and the quants has defined bytes too: packed weights are
     // hashed.
     const std::int64_t scales_end = k / kBlock * kScaleBytes * (quant_format(dtype).has_minimum ? 2 : 1);
@@ -133,14 +136,19 @@ void pack_panel(DType dtype, const void* source, std::int64_t rows, std::int64_t
     }
     return;
   }
-  const std::int64_t size = dtype_row(dtype).block_bytes;
   std::memset(to, 0, static_cast<std::size_t>(shape.bytes));
   for (std::int64_t lane = 0; lane < rows && lane < kPanelColumns; ++lane) {
     const std::uint8_t* row = from + lane * row_bytes;
-    if (size == 4) {
-      pack_column<4>(row, k, lane, to);
-    } else {
-      pack_column<2>(row, k, lane, to);
+    switch (dtype) {
+      case DType::F32:
+        pack_column<4>(row, k, lane, to);
+        break;
+      case DType::F16:
+      case DType::BF16:
+        pack_column<2>(row, k, lane, to);
+        break;
+      default:
+        pack_blocks(dtype, row, k, lane, to);
     }
   }
 }
@@ -149,10 +157,30 @@ void unpack_column(DType dtype, const void* packed, std::int64_t n, std::int64_t
   const std::uint8_t* panel =
       static_cast<const std::uint8_t*>(packed) + n / kPanelColumns * panel_shape(dtype, k).bytes;
   const std::int64_t lane = n % kPanelColumns;
-  if (dtype_row(dtype).is_quantised) return unpack_quantised_column(dtype, panel, lane, k, out);
-  const std::int64_t size = dtype_row(dtype).block_bytes;
-  for (std::int64_t i = 0; i < k; ++i) {
-    (void)decode_row(dtype, panel + (i * kPanelColumns + lane) * size, 1, out + i);
+  if (panel_has_dot_lanes(dtype)) return unpack_quantised_column(dtype, panel, lane, k, out);
+  const DTypeRow& row = dtype_row(dtype);
+  for (std::int64_t b = 0; b < k / row.block_elements; ++b) {
+    const std::uint8_t* block = panel + (b * kPanelColumns + lane) * row.block_bytes;
+    (void)decode_row(dtype, block, row.block_elements, out + b * row.block_elements);
+  }
+}
+
+void decode_panel(DType dtype, const void* panel, std::int64_t first, std::int64_t count, float* out) {
+  const DTypeRow& row = dtype_row(dtype);
+  const std::uint8_t* blocks =
+      static_cast<const std::uint8_t*>(panel) + first / row.block_elements * kPanelColumns * row.block_bytes;
+  if (!row.is_quantised) {
+    (void)decode_row(dtype, blocks, count * kPanelColumns, out);
+    return;
+  }
+  float values[kLargestBlock];
+  for (std::int64_t b = 0; b < count / row.block_elements; ++b) {
+    for (std::int64_t lane = 0; lane < kPanelColumns; ++lane) {
+      (void)decode_row(dtype, blocks, row.block_elements, values);
+      blocks += row.block_bytes;
+      float* column = out + b * row.block_elements * kPanelColumns + lane;
+      for (std::int64_t i = 0; i < row.block_elements; ++i) column[i * kPanelColumns] = values[i];
+    }
   }
 }
 

@@ -3,7 +3,7 @@
 // Panel p holds columns n = 16p .. 16p+15 (rows of W; N is padded with zeros). Each panel starts at a
 // multiple of 64 bytes. With lane l = n - 16p:
 //
-//   f32, f16, bf16   element (k, l) at index k*16 + l
+//   f64 .. f8        element (k, l) at index k*16 + l
 //   q4_0, q4_1, q8_0 block b = k/32:
 //     scales  f16 at (b*16 + l) * 2 bytes from the panel's start
 //     minima  (q4_1 only) f16, the same way, after all scales
@@ -12,6 +12,8 @@
 //       q4_0, q4_1   4 pairs of groups a block; byte b*256 + g*64 + l*4 + k%4 holds group g in its low nibble
 //       and
 //                    group g + 4 in its high nibble (g = 0..3), unsigned as in the file
+//
+//   other block-quantised types: the blocks of the file, block b of lane l at index b*16 + l
 //
 // A four-byte lane is what a u8 x i8 dot instruction (VPDPBUSD) takes; scales apart from quants keep the
 // quants aligned to cache lines. The bytes are those of the unpacked matrix, up to the padding.
@@ -26,6 +28,9 @@ namespace hone {
 inline constexpr std::int64_t kPanelColumns = 16;
 inline constexpr std::int64_t kPanelAlignment = 64;
 
+// q4_0, q4_1, q8_0: quants in four-byte lanes, which an int8 kernel reads.
+bool panel_has_dot_lanes(DType dtype);
+
 // True if matrices of `dtype` with rows of K values can be packed.
 bool panel_supports(DType dtype, std::int64_t k);
 
@@ -39,6 +44,10 @@ PanelShape panel_shape(DType dtype, std::int64_t k);
 
 // Bytes of the packed matrix: ceil(N/16) panels.
 std::int64_t panel_bytes(DType dtype, std::int64_t n, std::int64_t k);
+
+// The f32 values of rows [first, first + count) of K of one panel: out [count,16]. first and count are whole
+// blocks. For the types whose quants stay as in the file, and the plain ones.
+void decode_panel(DType dtype, const void* panel, std::int64_t first, std::int64_t count, float* out);
 
 // Packs up to 16 rows of W (`rows` of them, contiguous in file layout at `source`) into the panel at `panel`.
 void pack_panel(DType dtype, const void* source, std::int64_t rows, std::int64_t k, void* panel);

@@ -79,12 +79,12 @@ TEST(Gguf, DefaultAlignmentIs32) {
 
 TEST(Gguf, KeepsTypesItCannotDecode) {
   GgufSample sample;
-  sample.put(sample.tensor_type_at("tensor.b"), std::uint32_t{20});  // iq4_nl: 18 bytes for 32 values
+  sample.put(sample.tensor_type_at("tensor.b"), std::uint32_t{9});  // q8_1: 36 bytes for 32 values
   const Result<Checkpoint> result = sample.parse();
   ASSERT_TRUE(result.ok());
   EXPECT_EQ(result->tensors[1].dtype, std::nullopt);
-  EXPECT_EQ(result->tensors[1].type_name, "iq4_nl");
-  EXPECT_EQ(result->tensors[1].bytes, 36U);
+  EXPECT_EQ(result->tensors[1].type_name, "q8_1");
+  EXPECT_EQ(result->tensors[1].bytes, 72U);
 }
 
 TEST(Gguf, AFileOfMetadataAloneIsValid) {

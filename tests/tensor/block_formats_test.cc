@@ -53,6 +53,32 @@ const std::pair<const char*, DType> kFormats[] = {
     {"Q4_0", DType::Q4_0}, {"Q4_1", DType::Q4_1}, {"Q5_0", DType::Q5_0}, {"Q5_1", DType::Q5_1},
     {"Q8_0", DType::Q8_0}, {"F16", DType::F16},   {"BF16", DType::BF16}};
 
+const std::pair<const char*, DType> kDecodedOnly[] = {
+    {"Q2_K", DType::Q2_K},     {"Q3_K", DType::Q3_K},       {"Q4_K", DType::Q4_K},
+    {"Q5_K", DType::Q5_K},     {"Q6_K", DType::Q6_K},       {"IQ1_S", DType::IQ1_S},
+    {"IQ1_M", DType::IQ1_M},   {"IQ2_XXS", DType::IQ2_XXS}, {"IQ2_XS", DType::IQ2_XS},
+    {"IQ2_S", DType::IQ2_S},   {"IQ3_XXS", DType::IQ3_XXS}, {"IQ3_S", DType::IQ3_S},
+    {"IQ4_NL", DType::IQ4_NL}, {"IQ4_XS", DType::IQ4_XS},   {"TQ1_0", DType::TQ1_0},
+    {"TQ2_0", DType::TQ2_0},   {"MXFP4", DType::MXFP4},     {"NVFP4", DType::NVFP4}};
+
+TEST(BlockFormats, DecodesEveryOtherFormatBitForBit) {
+  for (const auto& [name, dtype] : kDecodedOnly) {
+    auto tensors = read_tensors(std::string("dequant/") + name);
+    const std::vector<float> expected = as_floats(tensors["values"]);
+    ASSERT_GE(expected.size(), 384u) << name;
+    std::vector<float> actual(expected.size());
+    ASSERT_EQ(tensors["blocks"].size(),
+              static_cast<std::size_t>(dtype_bytes(dtype, static_cast<std::int64_t>(actual.size()))));
+    ASSERT_TRUE(
+        decode_row(dtype, tensors["blocks"].data(), static_cast<std::int64_t>(actual.size()), actual.data()));
+    std::size_t wrong = 0;
+    for (std::size_t i = 0; i < actual.size(); ++i) {
+      wrong += std::bit_cast<std::uint32_t>(actual[i]) != std::bit_cast<std::uint32_t>(expected[i]);
+    }
+    EXPECT_EQ(wrong, 0U) << name;
+  }
+}
+
 TEST(BlockFormats, DecodesTheReferenceBlocksBitForBit) {
   for (const auto& [name, dtype] : kFormats) {
     for (const char* folder : {"dequant/", "quant/"}) {
@@ -192,6 +218,82 @@ TEST(BlockFormats, NonFiniteWeightsDoNotTrap) {
   values[5] = std::numeric_limits<float>::denorm_min();
   std::uint8_t out[32 * sizeof(double)];  // the widest format
   for (const auto& [name, dtype] : kFormats) EXPECT_TRUE(encode_row(dtype, values, 32, out)) << name;
+}
+
+// Values of a bell curve, as weights have; sums of uniform numbers.
+std::vector<float> bell_curve(std::size_t count) {
+  std::vector<float> out(count);
+  std::uint64_t state = 88172645463325252u;
+  for (float& value : out) {
+    double sum = 0;
+    for (int i = 0; i < 12; ++i) {
+      state ^= state << 13;
+      state ^= state >> 7;
+      state ^= state << 17;
+      sum += static_cast<double>(state >> 11) * 0x1p-53;
+    }
+    value = static_cast<float>((sum - 6.0) * 0.02);
+  }
+  return out;
+}
+
+double relative_error(DType dtype, const std::vector<float>& values) {
+  const auto count = static_cast<std::int64_t>(values.size());
+  std::vector<std::uint8_t> blocks(static_cast<std::size_t>(dtype_bytes(dtype, count)), 0xcd);
+  EXPECT_TRUE(encode_row(dtype, values.data(), count, blocks.data()));
+  std::vector<float> back(values.size());
+  EXPECT_TRUE(decode_row(dtype, blocks.data(), count, back.data()));
+  double error = 0;
+  double norm = 0;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    error += std::pow(static_cast<double>(back[i]) - static_cast<double>(values[i]), 2);
+    norm += std::pow(static_cast<double>(values[i]), 2);
+  }
+  return std::sqrt(error / norm);
+}
+
+// Of a uniform quantiser with 2^b levels over +-3 standard deviations the error is 6/2^b/sqrt(12) of one:
+// 0.108 for 4 bits. A search does better, and a finer format better than a coarser one.
+TEST(BlockFormats, SearchedBlocksAreNearTheirSource) {
+  const std::vector<float> values = bell_curve(8192);
+  EXPECT_LT(relative_error(DType::Q4_K, values), 0.070);
+  EXPECT_LT(relative_error(DType::IQ4_NL, values), 0.075);
+  EXPECT_LT(relative_error(DType::Q5_K, values), 0.036);
+  EXPECT_LT(relative_error(DType::Q6_K, values), 0.018);
+  EXPECT_LT(relative_error(DType::Q4_K, values), relative_error(DType::Q4_1, values) * 0.92);
+  EXPECT_LT(relative_error(DType::IQ4_NL, values), relative_error(DType::Q4_0, values) * 0.92);
+}
+
+// Values that a format can hold come back exactly.
+TEST(BlockFormats, SearchedBlocksMeetWhatIsOnTheirGrid) {
+  std::vector<float> values(256);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    values[i] = static_cast<float>(static_cast<int>(i * 7 % 16) - 4) * 0.5f;
+  }
+  EXPECT_LT(relative_error(DType::Q4_K, values), 1e-3);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    values[i] = static_cast<float>(static_cast<int>(i % 16 * 4) - 32) * 0.25f;  // -32 in every part
+  }
+  EXPECT_LT(relative_error(DType::Q6_K, values), 1e-3);
+}
+
+TEST(BlockFormats, SearchedBlocksOfZerosAndOfNothingFinite) {
+  for (const DType dtype : {DType::Q4_K, DType::Q5_K, DType::Q6_K, DType::IQ4_NL}) {
+    SCOPED_TRACE(dtype_name(dtype));
+    std::vector<float> values(256, 0.0f);
+    std::vector<std::uint8_t> block(static_cast<std::size_t>(dtype_bytes(dtype, 256)));
+    ASSERT_TRUE(encode_row(dtype, values.data(), 256, block.data()));
+    std::vector<float> back(256, 1.0f);
+    ASSERT_TRUE(decode_row(dtype, block.data(), 256, back.data()));
+    for (const float value : back) EXPECT_EQ(value, 0.0f);
+    for (const float bad : {std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity(),
+                            std::numeric_limits<float>::quiet_NaN(), 3e38f, 1e-45f}) {
+      values.assign(256, 0.5f);
+      values[7] = bad;
+      values[200] = -bad;
+      ASSERT_TRUE(encode_row(dtype, values.data(), 256, block.data()));
+    }
+  }
 }
 
 TEST(BlockFormats, TypesWithoutCoderAreRefused) {

@@ -37,6 +37,42 @@ std::vector<std::uint8_t> pack(DType dtype, const std::vector<std::uint8_t>& mat
   return packed;
 }
 
+// Every type a file can hold, of arbitrary bytes: the panel holds the blocks of the rows, in whatever order.
+TEST(PanelLayout, EveryFloatTypeComesBack) {
+  for (int t = 0; t < static_cast<int>(DType::Q8A); ++t) {
+    const auto dtype = static_cast<DType>(t);
+    const DTypeRow& row = dtype_row(dtype);
+    if (!row.is_float) continue;
+    SCOPED_TRACE(row.name);
+    const std::int64_t k = 2 * row.block_elements;
+    const std::int64_t n = 19;
+    ASSERT_TRUE(panel_supports(dtype, k));
+    std::vector<std::uint8_t> matrix(static_cast<std::size_t>(dtype_bytes(dtype, n * k)));
+    std::uint32_t state = 1;
+    for (std::uint8_t& byte : matrix) byte = static_cast<std::uint8_t>((state = state * 1664525u + 1u) >> 24);
+    const std::vector<std::uint8_t> packed = pack(dtype, matrix, n, k);
+    std::vector<float> expected(static_cast<std::size_t>(k));
+    std::vector<float> actual(static_cast<std::size_t>(k));
+    std::vector<float> panel(static_cast<std::size_t>(k * kPanelColumns));
+    for (std::int64_t i = 0; i < n; ++i) {
+      ASSERT_TRUE(decode_row(dtype, matrix.data() + dtype_bytes(dtype, i * k), k, expected.data()));
+      unpack_column(dtype, packed.data(), i, k, actual.data());
+      EXPECT_EQ(std::memcmp(expected.data(), actual.data(), expected.size() * 4), 0) << "column " << i;
+      if (panel_has_dot_lanes(dtype)) continue;
+      // The second block alone, and then the first.
+      const std::int64_t block = row.block_elements;
+      const std::uint8_t* at = packed.data() + i / kPanelColumns * panel_shape(dtype, k).bytes;
+      decode_panel(dtype, at, block, block, panel.data() + block * kPanelColumns);
+      decode_panel(dtype, at, 0, block, panel.data());
+      for (std::int64_t j = 0; j < k; ++j) {
+        actual[static_cast<std::size_t>(j)] =
+            panel[static_cast<std::size_t>(j * kPanelColumns + i % kPanelColumns)];
+      }
+      EXPECT_EQ(std::memcmp(expected.data(), actual.data(), expected.size() * 4), 0) << "column " << i;
+    }
+  }
+}
+
 TEST(PanelLayout, UnpackGivesWhatDecodeGives) {
   for (const DType dtype : kPackable) {
     const bool quantised = dtype_row(dtype).is_quantised;
@@ -111,7 +147,9 @@ TEST(PanelLayout, SupportedTypesAndLengths) {
   EXPECT_TRUE(panel_supports(DType::F16, 7));
   EXPECT_TRUE(panel_supports(DType::Q4_0, 64));
   EXPECT_FALSE(panel_supports(DType::Q4_0, 48));
-  EXPECT_FALSE(panel_supports(DType::Q5_0, 64));
+  EXPECT_TRUE(panel_supports(DType::Q4_K, 512));
+  EXPECT_FALSE(panel_supports(DType::Q4_K, 128));
+  EXPECT_FALSE(panel_supports(DType::Q8A, 64));
   EXPECT_FALSE(panel_supports(DType::I32, 64));
 }
 

@@ -114,6 +114,19 @@ static void matmul_tile_float(const float* x, std::int64_t x_stride, const std::
   }
 }
 
+// The same for a type whose values decode_panel gives: block-quantised ones that have no lanes of quants, f8
+// and f64 (rounded to f32).
+static inline void matmul_tile_decoded(DType weight, const float* x, std::int64_t x_stride,
+                                       const std::byte* panel, std::int64_t k_count, int rows, float* decoded,
+                                       float* sums) {
+  for (std::int64_t r = 0; r < rows; ++r) store(sums + r * 16, zero16());
+  for (std::int64_t k = 0; k < k_count; k += kSegment) {
+    const std::int64_t count = k_count - k < kSegment ? k_count - k : kSegment;
+    decode_panel(weight, panel, k, count, decoded);
+    add_segment_rows<DType::F32>(x + k, x_stride, decoded, count, rows, sums);
+  }
+}
+
 HONE_INLINE void matmul_tile_float_of(DType weight, const float* x, std::int64_t x_stride,
                                       const std::byte* panel, std::int64_t k_count, int rows, float* decoded,
                                       float* sums) {
@@ -128,8 +141,10 @@ HONE_INLINE void matmul_tile_float_of(DType weight, const float* x, std::int64_t
       return matmul_tile_float<DType::Q4_0>(x, x_stride, panel, k_count, rows, decoded, sums);
     case DType::Q4_1:
       return matmul_tile_float<DType::Q4_1>(x, x_stride, panel, k_count, rows, decoded, sums);
-    default:
+    case DType::Q8_0:
       return matmul_tile_float<DType::Q8_0>(x, x_stride, panel, k_count, rows, decoded, sums);
+    default:
+      return matmul_tile_decoded(weight, x, x_stride, panel, k_count, rows, decoded, sums);
   }
 }
 

@@ -72,7 +72,7 @@ void dot_columns(const double* row, const double* columns, std::int64_t k, doubl
 }
 
 bool is_contraction_type(DType dtype) {
-  return is_real(dtype) || dtype_row(dtype).is_quantised;
+  return dtype_row(dtype).is_float;
 }
 
 }  // namespace hone::kernels::reference

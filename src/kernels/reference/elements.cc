@@ -47,7 +47,7 @@ float round_to_odd(double value) {
 
 void load_quantised(const TensorView& view, std::int64_t offset, std::int64_t count, double* out) {
   const std::int64_t block = dtype_row(view.dtype).block_elements;
-  float values[32];
+  float values[kLargestBlock];
   for (std::int64_t i = 0; i < count; i += block) {
     const std::byte* at = static_cast<const std::byte*>(view.data) + dtype_bytes(view.dtype, offset + i);
     (void)decode_row(view.dtype, at, block, values);  // accepts() admits only types with a decoder
@@ -151,6 +151,13 @@ void load_reals(const TensorView& view, std::int64_t offset, std::int64_t stride
     case DType::BF16:
       return load_run<std::uint16_t>(view, offset, stride, count, out, [](std::uint16_t bits) {
         return static_cast<double>(bf16_to_f32(bits));
+      });
+    case DType::F8E4M3:
+    case DType::F8E5M2:
+      return load_run<std::uint8_t>(view, offset, stride, count, out, [&view](std::uint8_t bits) {
+        float value = 0;
+        (void)decode_row(view.dtype, &bits, 1, &value);
+        return static_cast<double>(value);
       });
     default:
       break;

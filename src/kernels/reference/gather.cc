@@ -35,7 +35,7 @@ void run(const Call& call, std::int64_t tile) {
 
 std::string_view accepts(const Signature& signature) {
   const DType dtype = signature.inputs[0].dtype;
-  if (!is_real(dtype) && !dtype_row(dtype).is_quantised) return "needs a table of a float type";
+  if (!dtype_row(dtype).is_float) return "needs a table of a float type";
   return signature.inputs[1].layout == Layout::Strided ? "" : "needs row numbers that are not packed";
 }
 
