@@ -81,10 +81,10 @@ int main_with_exceptions(int argc, char** argv) {
       "hone"};
   app.require_subcommand(1);
   app.set_help_flag("-h,--help", "this text");
-  const std::vector<Verb> verbs{hone::add_run(app),      hone::add_explain(app), hone::add_plan(app),
-                                hone::add_inspect(app),  hone::add_logits(app),  hone::add_perplexity(app),
-                                hone::add_tokenize(app), hone::add_render(app),  hone::add_template(app),
-                                hone::add_bench(app)};
+  const std::vector<Verb> verbs{hone::add_run(app),      hone::add_explain(app),  hone::add_plan(app),
+                                hone::add_inspect(app),  hone::add_logits(app),   hone::add_perplexity(app),
+                                hone::add_tokenize(app), hone::add_render(app),   hone::add_template(app),
+                                hone::add_bench(app),    hone::add_quantize(app), hone::add_doctor(app)};
   // A --json among the arguments decides how even a wrong command line is answered.
   bool json_asked = false;
   for (int i = 1; i < argc; ++i) json_asked = json_asked || std::string_view(argv[i]) == "--json";

@@ -53,6 +53,8 @@ Verb add_inspect(CLI::App& app);
 Verb add_explain(CLI::App& app);
 Verb add_plan(CLI::App& app);
 Verb add_bench(CLI::App& app);
+Verb add_quantize(CLI::App& app);
+Verb add_doctor(CLI::App& app);
 
 // Indented, with a line end; bytes that are no UTF-8 become U+FFFD.
 std::string json_text(const Json& document);

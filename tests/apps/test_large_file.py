@@ -1,0 +1,42 @@
+#!/usr/bin/env python3
+"""A file of 100 GB, whose data is one hole: verbs that read headers answer in a second and touch no data."""
+import os
+import unittest
+
+import command
+from command import CommandTest, LLAMA
+from gguf_bytes import write_sparse_llama
+
+LARGE = 100_000_000_000
+
+
+class LargeFileTest(CommandTest):
+    def setUp(self):
+        super().setUp()
+        self.model = self.path("large.gguf")
+        size = write_sparse_llama(LLAMA, self.model, layers=100, dim=8192, feed_forward=28672)
+        self.assertGreater(size, LARGE * 0.99)
+        self.assertLess(os.stat(self.model).st_blocks * 512, 1 << 20, "the file is not sparse here")
+
+    def within(self, done, seconds):
+        if command.limits:
+            self.assertLess(done.seconds, seconds)
+            self.assertLess(done.peak_bytes, 256 << 20)
+
+    def test_inspect(self):
+        done = self.ok("inspect", self.model, "--json")
+        self.assertGreater(done.json["parameters"], 90_000_000_000)
+        self.within(done, 1.0)
+
+    def test_plan(self):
+        done = self.ok("plan", self.model, "--ctx", "128", "--json")
+        self.assertGreater(done.json["total_bytes"], LARGE * 0.99)
+        self.within(done, 1.0)
+
+    def test_it_does_not_fit(self):
+        done = self.fails(4, "run", self.model, "-p", "x", "-n", "1", "--memory", "1G", "--ctx", "128", says=("need",))
+        self.within(done, 5.0)
+
+
+if __name__ == "__main__":
+    command.main()
