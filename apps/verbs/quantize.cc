@@ -143,6 +143,7 @@ Status run(const QuantizeFlags& flags) {
     const auto show = progress.callback();
     report = HONE_TRY(quantize_file(checkpoint, flags.output, options, *pool,
                                     [&show](std::uint64_t done, std::uint64_t total) {
+                                      if (!show) return;  // no terminal
                                       show(static_cast<std::int64_t>(done), static_cast<std::int64_t>(total));
                                     }));
     progress.done();

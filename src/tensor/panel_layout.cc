@@ -75,6 +75,77 @@ void unpack_quantised_column(DType dtype, const std::uint8_t* panel, std::int64_
   }
 }
 
+// Where a format with words has its f16 values and its words in a block of the file; words 0: it has none.
+struct WordFormat {
+  std::int64_t halves = 0;
+  std::int64_t half_at[2] = {0, 0};
+  std::int64_t words_at = 0;
+  std::int64_t words = 0;
+};
+
+WordFormat word_format(DType dtype) {
+  switch (dtype) {
+    case DType::Q2_K:
+      return {2, {80, 82}, 0, 20};
+    case DType::Q3_K:
+      return {1, {108, 0}, 0, 27};
+    case DType::Q4_K:
+      return {2, {0, 2}, 4, 35};
+    case DType::Q5_K:
+      return {2, {0, 2}, 4, 43};
+    case DType::Q6_K:
+      return {1, {208, 0}, 0, 52};
+    case DType::Q5_0:
+      return {1, {0, 0}, 2, 5};
+    case DType::Q5_1:
+      return {2, {0, 2}, 4, 5};
+    case DType::IQ4_NL:
+      return {1, {0, 0}, 2, 4};
+    default:
+      return {};
+  }
+}
+
+// Calls move(at, place, bytes) for each part of block `b` of one column: its byte in the block of the file,
+// its byte in the panel, its size.
+template <class Move>
+void for_each_part(const WordFormat& format, const PanelShape& shape, std::int64_t b, std::int64_t lane,
+                   Move&& move) {
+  for (std::int64_t h = 0; h < format.halves; ++h) {
+    move(format.half_at[h], ((b * format.halves + h) * kPanelColumns + lane) * 2, 2);
+  }
+  for (std::int64_t w = 0; w < format.words; ++w) {
+    move(format.words_at + w * 4, shape.quants + ((b * format.words + w) * kPanelColumns + lane) * 4, 4);
+  }
+}
+
+void pack_words_column(DType dtype, const std::uint8_t* row, std::int64_t k, std::int64_t lane,
+                       std::uint8_t* panel) {
+  const WordFormat format = word_format(dtype);
+  const PanelShape shape = panel_shape(dtype, k);
+  const DTypeRow& type = dtype_row(dtype);
+  for (std::int64_t b = 0; b < k / type.block_elements; ++b) {
+    const std::uint8_t* block = row + b * type.block_bytes;
+    for_each_part(format, shape, b, lane, [&](std::int64_t at, std::int64_t place, std::size_t bytes) {
+      std::memcpy(panel + place, block + at, bytes);
+    });
+  }
+}
+
+void unpack_words_column(DType dtype, const std::uint8_t* panel, std::int64_t lane, std::int64_t k,
+                         float* out) {
+  const WordFormat format = word_format(dtype);
+  const PanelShape shape = panel_shape(dtype, k);
+  const DTypeRow& type = dtype_row(dtype);
+  std::uint8_t block[256];  // the largest has 210 bytes
+  for (std::int64_t b = 0; b < k / type.block_elements; ++b) {
+    for_each_part(format, shape, b, lane, [&](std::int64_t at, std::int64_t place, std::size_t bytes) {
+      std::memcpy(block + at, panel + place, bytes);
+    });
+    (void)decode_row(dtype, block, type.block_elements, out + b * type.block_elements);
+  }
+}
+
 // Elements of `Size` bytes: column `lane` from the contiguous row of K elements.
 template <std::size_t Size>
 void pack_column(const std::uint8_t* row, std::int64_t k, std::int64_t lane, std::uint8_t* panel) {
@@ -98,6 +169,10 @@ bool panel_has_dot_lanes(DType dtype) {
   return dtype == DType::Q4_0 || dtype == DType::Q4_1 || dtype == DType::Q8_0;
 }
 
+bool panel_has_words(DType dtype) {
+  return word_format(dtype).words > 0;
+}
+
 bool panel_supports(DType dtype, std::int64_t k) {
   const DTypeRow& row = dtype_row(dtype);
   return row.is_float && dtype != DType::Q8A && k > 0 && k % row.block_elements == 0;
@@ -105,6 +180,15 @@ bool panel_supports(DType dtype, std::int64_t k) {
 
 PanelShape panel_shape(DType dtype, std::int64_t k) {
   PanelShape shape;
+  if (panel_has_words(dtype)) {
+    const WordFormat format = word_format(dtype);
+    const std::int64_t blocks = k / dtype_row(dtype).block_elements;
+    shape.block_halves = format.halves * kPanelColumns;
+    shape.block_words = format.words * kPanelColumns;
+    shape.quants = align(blocks * shape.block_halves * 2);
+    shape.bytes = align(shape.quants + blocks * shape.block_words * 4);
+    return shape;
+  }
   if (!panel_has_dot_lanes(dtype)) {
     shape.bytes = align(dtype_bytes(dtype, k * kPanelColumns));
     return shape;
@@ -148,7 +232,11 @@ void pack_panel(DType dtype, const void* source, std::int64_t rows, std::int64_t
         pack_column<2>(row, k, lane, to);
         break;
       default:
-        pack_blocks(dtype, row, k, lane, to);
+        if (panel_has_words(dtype)) {
+          pack_words_column(dtype, row, k, lane, to);
+        } else {
+          pack_blocks(dtype, row, k, lane, to);
+        }
     }
   }
 }
@@ -158,6 +246,7 @@ void unpack_column(DType dtype, const void* packed, std::int64_t n, std::int64_t
       static_cast<const std::uint8_t*>(packed) + n / kPanelColumns * panel_shape(dtype, k).bytes;
   const std::int64_t lane = n % kPanelColumns;
   if (panel_has_dot_lanes(dtype)) return unpack_quantised_column(dtype, panel, lane, k, out);
+  if (panel_has_words(dtype)) return unpack_words_column(dtype, panel, lane, k, out);
   const DTypeRow& row = dtype_row(dtype);
   for (std::int64_t b = 0; b < k / row.block_elements; ++b) {
     const std::uint8_t* block = panel + (b * kPanelColumns + lane) * row.block_bytes;

@@ -13,6 +13,9 @@
 //       and
 //                    group g + 4 in its high nibble (g = 0..3), unsigned as in the file
 //
+//   q2_k .. q6_k, q5_0, q5_1, iq4_nl: of each block, its f16 values, then its other bytes as words of four
+//     halves  f16 h of block b at ((b*H + h)*16 + l) * 2 bytes from the panel's start, H of them a block
+//     words   from the next multiple of 64 bytes on, word w of block b at ((b*W + w)*16 + l) * 4
 //   other block-quantised types: the blocks of the file, block b of lane l at index b*16 + l
 //
 // A four-byte lane is what a u8 x i8 dot instruction (VPDPBUSD) takes; scales apart from quants keep the
@@ -31,6 +34,10 @@ inline constexpr std::int64_t kPanelAlignment = 64;
 // q4_0, q4_1, q8_0: quants in four-byte lanes, which an int8 kernel reads.
 bool panel_has_dot_lanes(DType dtype);
 
+// q2_k .. q6_k, q5_0, q5_1, iq4_nl: words that a kernel decodes a column a lane
+// (kernels/fast/decode_words.h).
+bool panel_has_words(DType dtype);
+
 // True if matrices of `dtype` with rows of K values can be packed.
 bool panel_supports(DType dtype, std::int64_t k);
 
@@ -39,6 +46,9 @@ struct PanelShape {
   std::int64_t minima = 0;  // start of the minima (q4_1)
   std::int64_t quants = 0;  // start of the quants or elements
   std::int64_t bytes = 0;   // of the whole panel
+  // Of the types with words: f16 values and four-byte words of one block of all columns; 0 of the others.
+  std::int64_t block_halves = 0;
+  std::int64_t block_words = 0;
 };
 PanelShape panel_shape(DType dtype, std::int64_t k);
 
@@ -46,7 +56,8 @@ PanelShape panel_shape(DType dtype, std::int64_t k);
 std::int64_t panel_bytes(DType dtype, std::int64_t n, std::int64_t k);
 
 // The f32 values of rows [first, first + count) of K of one panel: out [count,16]. first and count are whole
-// blocks. For the types whose quants stay as in the file, and the plain ones.
+// blocks. For the plain types and those whose
+// blocks stay as in the file.
 void decode_panel(DType dtype, const void* panel, std::int64_t first, std::int64_t count, float* out);
 
 // Packs up to 16 rows of W (`rows` of them, contiguous in file layout at `source`) into the panel at `panel`.

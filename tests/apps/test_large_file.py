@@ -38,5 +38,20 @@ class LargeFileTest(CommandTest):
         self.within(done, 5.0)
 
 
+class LoadingTest(CommandTest):
+    """Weights go into their packed layout in pieces: at no time are there two copies of them."""
+
+    def test_peak_while_loading(self):
+        model = self.path("model.gguf")
+        size = write_sparse_llama(LLAMA, model, layers=4, dim=2048, feed_forward=5632)
+        stays = self.answer("plan", model, "--ctx", "16", "--chunk", "16")["static_bytes"]
+        self.assertGreater(stays, size * 0.95)
+        done = self.ok("run", model, "--ids", "1,2", "-n", "1", "--ctx", "16", "--chunk", "16", "--json")
+        if command.limits:
+            self.assertLess(done.json["peak_bytes"], 1.1 * stays)
+            # The whole process, with its program and the pages of the file that are mapped.
+            self.assertLess(done.peak_bytes, 1.1 * stays + (24 << 20))
+
+
 if __name__ == "__main__":
     command.main()

@@ -239,7 +239,8 @@ TEST_F(Quantize, Q4KMIsNoFurtherThanTheReferenceFile) {
   EXPECT_GE(our->kl_largest, our->kl_worst_percent);
   EXPECT_GE(our->worst.kl_mean, our->kl_mean);
   EXPECT_EQ(our->worst.first % 60, 0);
-  EXPECT_GT(our->same_top_rate, 0.7);
+  // Random weights leave small margins; another file of the same size agrees about as often.
+  EXPECT_GT(our->same_top_rate, their->same_top_rate - 0.1);
 }
 
 }  // namespace

@@ -58,7 +58,7 @@ TEST(PanelLayout, EveryFloatTypeComesBack) {
       ASSERT_TRUE(decode_row(dtype, matrix.data() + dtype_bytes(dtype, i * k), k, expected.data()));
       unpack_column(dtype, packed.data(), i, k, actual.data());
       EXPECT_EQ(std::memcmp(expected.data(), actual.data(), expected.size() * 4), 0) << "column " << i;
-      if (panel_has_dot_lanes(dtype)) continue;
+      if (panel_has_dot_lanes(dtype) || panel_has_words(dtype)) continue;
       // The second block alone, and then the first.
       const std::int64_t block = row.block_elements;
       const std::uint8_t* at = packed.data() + i / kPanelColumns * panel_shape(dtype, k).bytes;

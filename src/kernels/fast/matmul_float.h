@@ -6,6 +6,7 @@
 // as decode_row does it.
 #pragma once
 
+#include "kernels/fast/decode_words.h"
 #include "kernels/fast/matmul_rows.h"
 
 namespace hone::kernels::HONE_ISA_NAMESPACE {
@@ -62,6 +63,8 @@ static void decode_segment(const std::byte* panel, const PanelShape& shape, std:
     for (std::int64_t k = 0; k < count; ++k) {
       store(out + k * 16, load_weights<kWeight>(panel + first * 32, k));
     }
+  } else if constexpr (kWeight != DType::Q4_0 && kWeight != DType::Q4_1 && kWeight != DType::Q8_0) {
+    decode_words<kWeight>(panel, shape, first, count, out);
   } else {
     const auto* scales = reinterpret_cast<const std::uint16_t*>(panel);
     const auto* minima = reinterpret_cast<const std::uint16_t*>(panel + shape.minima);
@@ -143,6 +146,22 @@ HONE_INLINE void matmul_tile_float_of(DType weight, const float* x, std::int64_t
       return matmul_tile_float<DType::Q4_1>(x, x_stride, panel, k_count, rows, decoded, sums);
     case DType::Q8_0:
       return matmul_tile_float<DType::Q8_0>(x, x_stride, panel, k_count, rows, decoded, sums);
+    case DType::Q2_K:
+      return matmul_tile_float<DType::Q2_K>(x, x_stride, panel, k_count, rows, decoded, sums);
+    case DType::Q3_K:
+      return matmul_tile_float<DType::Q3_K>(x, x_stride, panel, k_count, rows, decoded, sums);
+    case DType::Q4_K:
+      return matmul_tile_float<DType::Q4_K>(x, x_stride, panel, k_count, rows, decoded, sums);
+    case DType::Q5_K:
+      return matmul_tile_float<DType::Q5_K>(x, x_stride, panel, k_count, rows, decoded, sums);
+    case DType::Q6_K:
+      return matmul_tile_float<DType::Q6_K>(x, x_stride, panel, k_count, rows, decoded, sums);
+    case DType::Q5_0:
+      return matmul_tile_float<DType::Q5_0>(x, x_stride, panel, k_count, rows, decoded, sums);
+    case DType::Q5_1:
+      return matmul_tile_float<DType::Q5_1>(x, x_stride, panel, k_count, rows, decoded, sums);
+    case DType::IQ4_NL:
+      return matmul_tile_float<DType::IQ4_NL>(x, x_stride, panel, k_count, rows, decoded, sums);
     default:
       return matmul_tile_decoded(weight, x, x_stride, panel, k_count, rows, decoded, sums);
   }
