@@ -5,8 +5,8 @@
 namespace hone {
 namespace {
 
-constexpr int kValues = 256;
-constexpr int kGroup = 32;
+constexpr std::int64_t kValues = 256;
+constexpr std::int64_t kGroup = 32;
 
 // { u8 scales[16]: scale low, minimum high nibble; u8 q[64]; f16 d; f16 dmin }
 // Group g of 32 values lies in bytes 32 (g/4) .. of q, at bits 2 (g%4).
@@ -14,12 +14,12 @@ void decode_q2_k(const std::uint8_t* block, float* out) {
   const std::uint8_t* quants = block + 16;
   const float d = load_f16(block + 80);
   const float d_minimum = load_f16(block + 82);
-  for (int part = 0; part < 16; ++part) {
+  for (std::int64_t part = 0; part < 16; ++part) {
     const float scale = d * static_cast<float>(block[part] & 15);
     const float minimum = d_minimum * static_cast<float>(block[part] >> 4);
-    const int group = part / 2;
+    const std::int64_t group = part / 2;
     const std::uint8_t* from = quants + group / 4 * kGroup + part % 2 * 16;
-    for (int j = 0; j < 16; ++j) {
+    for (std::int64_t j = 0; j < 16; ++j) {
       const float product = scale * static_cast<float>((from[j] >> (group % 4 * 2)) & 3);
       out[part * 16 + j] = product - minimum;
     }
@@ -27,7 +27,7 @@ void decode_q2_k(const std::uint8_t* block, float* out) {
 }
 
 // The 16 six-bit scales of q3_k: low nibbles in bytes 0..7, two high bits in bytes 8..11.
-int scale_q3_k(const std::uint8_t* scales, int part) {
+int scale_q3_k(const std::uint8_t* scales, std::int64_t part) {
   const int low = (scales[part % 8] >> (part / 8 * 4)) & 15;
   const int high = (scales[8 + part % 4] >> (part / 4 * 2)) & 3;
   return (low | high << 4) - 32;
@@ -37,12 +37,12 @@ int scale_q3_k(const std::uint8_t* scales, int part) {
 void decode_q3_k(const std::uint8_t* block, float* out) {
   const std::uint8_t* quants = block + 32;
   const float d = load_f16(block + 108);
-  for (int part = 0; part < 16; ++part) {
+  for (std::int64_t part = 0; part < 16; ++part) {
     const float scale = d * static_cast<float>(scale_q3_k(block + 96, part));
-    const int group = part / 2;
+    const std::int64_t group = part / 2;
     const std::uint8_t* from = quants + group / 4 * kGroup + part % 2 * 16;
     const std::uint8_t* high = block + part % 2 * 16;
-    for (int j = 0; j < 16; ++j) {
+    for (std::int64_t j = 0; j < 16; ++j) {
       const int low = (from[j] >> (group % 4 * 2)) & 3;
       const int offset = ((high[j] >> group) & 1) != 0 ? 0 : 4;
       out[part * 16 + j] = scale * static_cast<float>(low - offset);
@@ -56,9 +56,9 @@ struct ScaleAndMinimum {
   int scale;
   int minimum;
 };
-ScaleAndMinimum scale_q4_k(const std::uint8_t* scales, int group) {
+ScaleAndMinimum scale_q4_k(const std::uint8_t* scales, std::int64_t group) {
   if (group < 4) return {scales[group] & 63, scales[group + 4] & 63};
-  const int g = group - 4;
+  const std::int64_t g = group - 4;
   return {(scales[8 + g] & 15) | (scales[g] >> 6) << 4, (scales[8 + g] >> 4) | (scales[4 + g] >> 6) << 4};
 }
 
@@ -66,13 +66,13 @@ ScaleAndMinimum scale_q4_k(const std::uint8_t* scales, int group) {
 void decode_q4_k(const std::uint8_t* block, float* out) {
   const float d = load_f16(block);
   const float d_minimum = load_f16(block + 2);
-  for (int group = 0; group < kValues / kGroup; ++group) {
+  for (std::int64_t group = 0; group < kValues / kGroup; ++group) {
     const ScaleAndMinimum part = scale_q4_k(block + 4, group);
     const float scale = d * static_cast<float>(part.scale);
     const float minimum = d_minimum * static_cast<float>(part.minimum);
     const std::uint8_t* from = block + 16 + group / 2 * kGroup;
-    const int shift = group % 2 * 4;
-    for (int j = 0; j < kGroup; ++j) {
+    const std::int64_t shift = group % 2 * 4;
+    for (std::int64_t j = 0; j < kGroup; ++j) {
       const float product = scale * static_cast<float>((from[j] >> shift) & 15);
       out[group * kGroup + j] = product - minimum;
     }
@@ -85,13 +85,13 @@ void decode_q5_k(const std::uint8_t* block, float* out) {
   const float d = load_f16(block);
   const float d_minimum = load_f16(block + 2);
   const std::uint8_t* high = block + 16;
-  for (int group = 0; group < kValues / kGroup; ++group) {
+  for (std::int64_t group = 0; group < kValues / kGroup; ++group) {
     const ScaleAndMinimum part = scale_q4_k(block + 4, group);
     const float scale = d * static_cast<float>(part.scale);
     const float minimum = d_minimum * static_cast<float>(part.minimum);
     const std::uint8_t* from = block + 48 + group / 2 * kGroup;
-    const int shift = group % 2 * 4;
-    for (int j = 0; j < kGroup; ++j) {
+    const std::int64_t shift = group % 2 * 4;
+    for (std::int64_t j = 0; j < kGroup; ++j) {
       const int quant = ((from[j] >> shift) & 15) | ((high[j] >> group) & 1) << 4;
       const float product = scale * static_cast<float>(quant);
       out[group * kGroup + j] = product - minimum;
@@ -103,13 +103,13 @@ void decode_q5_k(const std::uint8_t* block, float* out) {
 // nibbles in bytes 32 (g%2) .., low half for g < 2, and its two high bits in the half's 32 bytes of `high`.
 void decode_q6_k(const std::uint8_t* block, float* out) {
   const float d = load_f16(block + 208);
-  for (int part = 0; part < 16; ++part) {
+  for (std::int64_t part = 0; part < 16; ++part) {
     const float scale = d * static_cast<float>(static_cast<std::int8_t>(block[192 + part]));
-    const int half = part / 8;
-    const int group = part / 2 % 4;
+    const std::int64_t half = part / 8;
+    const std::int64_t group = part / 2 % 4;
     const std::uint8_t* low = block + half * 64 + group % 2 * kGroup + part % 2 * 16;
     const std::uint8_t* high = block + 128 + half * kGroup + part % 2 * 16;
-    for (int j = 0; j < 16; ++j) {
+    for (std::int64_t j = 0; j < 16; ++j) {
       const int quant = ((low[j] >> (group / 2 * 4)) & 15) | ((high[j] >> (group * 2)) & 3) << 4;
       out[part * 16 + j] = scale * static_cast<float>(quant - 32);
     }
@@ -121,9 +121,9 @@ void decode_q6_k(const std::uint8_t* block, float* out) {
 void decode_tq1_0(const std::uint8_t* block, float* out) {
   constexpr std::uint8_t kPowers[5] = {1, 3, 9, 27, 81};
   const float d = load_f16(block + 52);
-  const auto digits = [&](const std::uint8_t* from, int bytes, int count) {
-    for (int k = 0; k < count; ++k) {
-      for (int j = 0; j < bytes; ++j) {
+  const auto digits = [&](const std::uint8_t* from, std::int64_t bytes, std::int64_t count) {
+    for (std::int64_t k = 0; k < count; ++k) {
+      for (std::int64_t j = 0; j < bytes; ++j) {
         const auto fraction = static_cast<std::uint8_t>(from[j] * kPowers[k]);
         *out++ = d * static_cast<float>((fraction * 3 >> 8) - 1);
       }
@@ -137,9 +137,9 @@ void decode_tq1_0(const std::uint8_t* block, float* out) {
 // { u8 q[64]; f16 d }: group g lies in bytes 32 (g/4) .., at bits 2 (g%4).
 void decode_tq2_0(const std::uint8_t* block, float* out) {
   const float d = load_f16(block + 64);
-  for (int group = 0; group < kValues / kGroup; ++group) {
+  for (std::int64_t group = 0; group < kValues / kGroup; ++group) {
     const std::uint8_t* from = block + group / 4 * kGroup;
-    for (int j = 0; j < kGroup; ++j) {
+    for (std::int64_t j = 0; j < kGroup; ++j) {
       out[group * kGroup + j] = d * static_cast<float>(((from[j] >> (group % 4 * 2)) & 3) - 1);
     }
   }

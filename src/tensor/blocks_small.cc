@@ -6,14 +6,14 @@
 namespace hone {
 namespace {
 
-constexpr int kBlock = 32;
+constexpr std::int64_t kBlock = 32;
 
 // Decoders of one block of 32 values.
 
 void decode_q4_0(const std::uint8_t* block, float* out) {
   const float scale = load_f16(block);
   const std::uint8_t* quants = block + 2;
-  for (int j = 0; j < 16; ++j) {
+  for (std::int64_t j = 0; j < 16; ++j) {
     out[j] = scale * static_cast<float>((quants[j] & 15) - 8);
     out[j + 16] = scale * static_cast<float>((quants[j] >> 4) - 8);
   }
@@ -23,14 +23,14 @@ void decode_q4_1(const std::uint8_t* block, float* out) {
   const float scale = load_f16(block);
   const float minimum = load_f16(block + 2);
   const std::uint8_t* quants = block + 4;
-  for (int j = 0; j < 16; ++j) {
+  for (std::int64_t j = 0; j < 16; ++j) {
     out[j] = scale * static_cast<float>(quants[j] & 15) + minimum;
     out[j + 16] = scale * static_cast<float>(quants[j] >> 4) + minimum;
   }
 }
 
 // The 5-bit value number j of a block: a nibble and its fifth bit.
-int five_bits(const std::uint8_t* quants, std::uint32_t high, int j) {
+int five_bits(const std::uint8_t* quants, std::uint32_t high, std::int64_t j) {
   const int nibble = j < 16 ? quants[j] & 15 : quants[j - 16] >> 4;
   return nibble | static_cast<int>((high >> j) & 1u) << 4;
 }
@@ -38,33 +38,34 @@ int five_bits(const std::uint8_t* quants, std::uint32_t high, int j) {
 void decode_q5_0(const std::uint8_t* block, float* out) {
   const float scale = load_f16(block);
   const std::uint32_t high = load_u32(block + 2);
-  for (int j = 0; j < kBlock; ++j) out[j] = scale * static_cast<float>(five_bits(block + 6, high, j) - 16);
+  for (std::int64_t j = 0; j < kBlock; ++j)
+    out[j] = scale * static_cast<float>(five_bits(block + 6, high, j) - 16);
 }
 
 void decode_q5_1(const std::uint8_t* block, float* out) {
   const float scale = load_f16(block);
   const float minimum = load_f16(block + 2);
   const std::uint32_t high = load_u32(block + 4);
-  for (int j = 0; j < kBlock; ++j) {
+  for (std::int64_t j = 0; j < kBlock; ++j) {
     out[j] = scale * static_cast<float>(five_bits(block + 8, high, j)) + minimum;
   }
 }
 
 void decode_q8_0(const std::uint8_t* block, float* out) {
   const float scale = load_f16(block);
-  for (int j = 0; j < kBlock; ++j)
+  for (std::int64_t j = 0; j < kBlock; ++j)
     out[j] = scale * static_cast<float>(static_cast<std::int8_t>(block[2 + j]));
 }
 
 void decode_q8a(const std::uint8_t* block, float* out) {
   BlockQ8A value;
   std::memcpy(&value, block, sizeof(value));
-  for (int j = 0; j < kBlock; ++j) out[j] = value.scale * static_cast<float>(value.quants[j]);
+  for (std::int64_t j = 0; j < kBlock; ++j) out[j] = value.scale * static_cast<float>(value.quants[j]);
 }
 
 void decode_iq4_nl(const std::uint8_t* block, float* out) {
   const float scale = load_f16(block);
-  for (int j = 0; j < 16; ++j) {
+  for (std::int64_t j = 0; j < 16; ++j) {
     out[j] = scale * static_cast<float>(kIq4Values[block[2 + j] & 15]);
     out[j + 16] = scale * static_cast<float>(kIq4Values[block[2 + j] >> 4]);
   }
@@ -81,7 +82,7 @@ float half_e8m0(std::uint8_t e) {
 
 void decode_mxfp4(const std::uint8_t* block, float* out) {
   const float scale = half_e8m0(block[0]);
-  for (int j = 0; j < 16; ++j) {
+  for (std::int64_t j = 0; j < 16; ++j) {
     out[j] = scale * static_cast<float>(kE2m1Values[block[1 + j] & 15]);
     out[j + 16] = scale * static_cast<float>(kE2m1Values[block[1 + j] >> 4]);
   }
@@ -97,10 +98,10 @@ float half_ue4m3(std::uint8_t bits) {
 }
 
 void decode_nvfp4(const std::uint8_t* block, float* out) {
-  for (int part = 0; part < 4; ++part) {
+  for (std::int64_t part = 0; part < 4; ++part) {
     const float scale = half_ue4m3(block[part]);
     const std::uint8_t* quants = block + 4 + part * 8;
-    for (int j = 0; j < 8; ++j) {
+    for (std::int64_t j = 0; j < 8; ++j) {
       out[part * 16 + j] = scale * static_cast<float>(kE2m1Values[quants[j] & 15]);
       out[part * 16 + 8 + j] = scale * static_cast<float>(kE2m1Values[quants[j] >> 4]);
     }

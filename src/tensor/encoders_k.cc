@@ -16,10 +16,11 @@
 namespace hone {
 namespace {
 
-constexpr int kValues = 256;
-constexpr int kGroup = 32;
-constexpr int kGroups = 8;
-constexpr int kStarts = 9;  // roundings of the range that a search begins with
+constexpr std::int64_t kValues = 256;
+constexpr std::int64_t kGroup = 32;
+constexpr std::int64_t kGroups = 8;
+constexpr std::int64_t kStarts = 9;  // roundings of the range that a search begins with
+constexpr std::int64_t kMiddleStart = kStarts / 2;
 constexpr int kTurns = 3;
 
 // The nearest integer in [low, high]; NaN gives low.
@@ -40,10 +41,10 @@ struct Affine {
 };
 
 // Sum of squared errors of the nearest quants, which go to `quants`.
-float quantise_affine(const float* x, int count, Affine fit, int largest, int* quants) {
+float quantise_affine(const float* x, std::int64_t count, Affine fit, int largest, int* quants) {
   const float inverse = fit.scale > 0 ? 1.0f / fit.scale : 0.0f;
   float error = 0;
-  for (int i = 0; i < count; ++i) {
+  for (std::int64_t i = 0; i < count; ++i) {
     quants[i] = nearest_quant((x[i] + fit.minimum) * inverse, 0, largest);
     const float difference = fit.scale * static_cast<float>(quants[i]) - fit.minimum - x[i];
     error += difference * difference;
@@ -52,12 +53,12 @@ float quantise_affine(const float* x, int count, Affine fit, int largest, int* q
 }
 
 // Least squares for given quants; a minimum below 0 is not storable and becomes 0.
-Affine fit_affine(const float* x, int count, const int* quants) {
+Affine fit_affine(const float* x, std::int64_t count, const int* quants) {
   double q = 0;
   double qq = 0;
   double sum = 0;
   double qx = 0;
-  for (int i = 0; i < count; ++i) {
+  for (std::int64_t i = 0; i < count; ++i) {
     const double quant = quants[i];
     q += quant;
     qq += quant * quant;
@@ -75,17 +76,17 @@ Affine fit_affine(const float* x, int count, const int* quants) {
   return fit;
 }
 
-Affine search_affine(const float* x, int count, int largest) {
+Affine search_affine(const float* x, std::int64_t count, int largest) {
   const auto [low, high] = std::minmax_element(x, x + count);
   const float minimum = std::min(*low, 0.0f);
   const float range = *high - minimum;
   Affine best{0, -minimum};
   std::array<int, kGroup> quants{};
   float best_error = quantise_affine(x, count, best, largest, quants.data());
-  for (int start = 0; start < kStarts; ++start) {
-    const float steps = static_cast<float>(largest) + 0.25f * static_cast<float>(start - kStarts / 2);
+  for (std::int64_t start = 0; start < kStarts; ++start) {
+    const float steps = static_cast<float>(largest) + 0.25f * static_cast<float>(start - kMiddleStart);
     Affine fit{range / steps, -minimum};
-    for (int turn = 0; turn < kTurns; ++turn) {
+    for (std::int64_t turn = 0; turn < kTurns; ++turn) {
       const float error = quantise_affine(x, count, fit, largest, quants.data());
       if (error < best_error) {
         best_error = error;
@@ -113,7 +114,7 @@ float rounded_f16(float value) {
   return f16_to_f32(f32_to_f16(value));
 }
 
-Affine part_of(const AffineBlock& block, int group) {
+Affine part_of(const AffineBlock& block, std::int64_t group) {
   const auto g = static_cast<std::size_t>(group);
   return {block.d * static_cast<float>(block.scales[g]),
           block.d_minimum * static_cast<float>(block.minima[g])};
@@ -123,7 +124,7 @@ Affine part_of(const AffineBlock& block, int group) {
 void choose_parts(const float* x, const std::array<Affine, kGroups>& wanted, int largest,
                   AffineBlock& block) {
   block.error = 0;
-  for (int group = 0; group < kGroups; ++group) {
+  for (std::int64_t group = 0; group < kGroups; ++group) {
     const auto g = static_cast<std::size_t>(group);
     const float* values = x + group * kGroup;
     const int scale = block.d > 0 ? nearest_quant(wanted[g].scale / block.d, 0, kLargestPart) : 0;
@@ -153,7 +154,7 @@ void fit_super(const float* x, AffineBlock& block) {
   double bb = 0;
   double ax = 0;
   double bx = 0;
-  for (int i = 0; i < kValues; ++i) {
+  for (std::int64_t i = 0; i < kValues; ++i) {
     const auto g = static_cast<std::size_t>(i / kGroup);
     const double a = block.scales[g] * block.quants[static_cast<std::size_t>(i)];
     const double b = -block.minima[g];
@@ -179,7 +180,7 @@ AffineBlock search_block(const float* x, int largest) {
   std::array<Affine, kGroups> wanted{};
   float scale = 0;
   float minimum = 0;
-  for (int group = 0; group < kGroups; ++group) {
+  for (std::int64_t group = 0; group < kGroups; ++group) {
     const auto g = static_cast<std::size_t>(group);
     wanted[g] = search_affine(x + group * kGroup, kGroup, largest);
     scale = std::max(scale, wanted[g].scale);
@@ -190,7 +191,7 @@ AffineBlock search_block(const float* x, int largest) {
   block.d_minimum = rounded_f16(minimum / kLargestPart);
   choose_parts(x, wanted, largest, block);
   AffineBlock best = block;
-  for (int turn = 0; turn < kTurns; ++turn) {
+  for (std::int64_t turn = 0; turn < kTurns; ++turn) {
     fit_super(x, block);
     choose_parts(x, wanted, largest, block);
     if (block.error < best.error) best = block;
@@ -213,7 +214,7 @@ void store_affine_head(const AffineBlock& block, std::uint8_t* out) {
 }
 
 void store_group_nibbles(const std::array<int, kValues>& quants, std::uint8_t* out) {
-  for (int i = 0; i < kValues / 2; ++i) {
+  for (std::int64_t i = 0; i < kValues / 2; ++i) {
     const auto low = static_cast<std::size_t>(i / kGroup * 2 * kGroup + i % kGroup);
     out[i] = static_cast<std::uint8_t>((quants[low] & 15) | (quants[low + kGroup] & 15) << 4);
   }
@@ -229,21 +230,21 @@ void encode_q5_k(const float* values, std::uint8_t* out) {
   const AffineBlock block = search_block(values, 31);
   store_affine_head(block, out);
   std::fill(out + 16, out + 48, std::uint8_t{0});
-  for (int i = 0; i < kValues; ++i) {
+  for (std::int64_t i = 0; i < kValues; ++i) {
     const int bit = block.quants[static_cast<std::size_t>(i)] >> 4;
     out[16 + i % kGroup] = static_cast<std::uint8_t>(out[16 + i % kGroup] | bit << (i / kGroup));
   }
   store_group_nibbles(block.quants, out + 48);
 }
 
-constexpr int kPart = 16;  // values under one scale of q6_k
-constexpr int kParts = kValues / kPart;
+constexpr std::int64_t kPart = 16;  // values under one scale of q6_k
+constexpr std::int64_t kParts = kValues / kPart;
 
 // value = scale * quant, quant in [-32, 31].
 float quantise_q6(const float* x, float scale, int* quants) {
   const float inverse = scale != 0 ? 1.0f / scale : 0.0f;
   float error = 0;
-  for (int i = 0; i < kPart; ++i) {
+  for (std::int64_t i = 0; i < kPart; ++i) {
     quants[i] = nearest_quant(x[i] * inverse, -32, 31);
     const float difference = scale * static_cast<float>(quants[i]) - x[i];
     error += difference * difference;
@@ -253,18 +254,18 @@ float quantise_q6(const float* x, float scale, int* quants) {
 
 float search_q6(const float* x) {
   float largest = 0;
-  for (int i = 0; i < kPart; ++i) {
+  for (std::int64_t i = 0; i < kPart; ++i) {
     if (std::fabs(x[i]) > std::fabs(largest)) largest = x[i];
   }
   float best = 0;
   std::array<int, kPart> quants{};
   float best_error = quantise_q6(x, 0, quants.data());
-  for (int start = 0; start < 2 * kStarts; ++start) {
+  for (std::int64_t start = 0; start < 2 * kStarts; ++start) {
     // Either end of the range may meet the value of largest magnitude.
-    const float steps = start < kStarts ? -32.0f - 0.25f * static_cast<float>(start - kStarts / 2)
-                                        : 31.0f + 0.25f * static_cast<float>(start - kStarts - kStarts / 2);
+    const float steps = start < kStarts ? -32.0f - 0.25f * static_cast<float>(start - kMiddleStart)
+                                        : 31.0f + 0.25f * static_cast<float>(start - kStarts - kMiddleStart);
     float scale = largest / steps;
-    for (int turn = 0; turn < 2; ++turn) {
+    for (std::int64_t turn = 0; turn < 2; ++turn) {
       const float error = quantise_q6(x, scale, quants.data());
       if (error < best_error) {
         best_error = error;
@@ -272,7 +273,7 @@ float search_q6(const float* x) {
       }
       double qx = 0;
       double qq = 0;
-      for (int i = 0; i < kPart; ++i) {
+      for (std::int64_t i = 0; i < kPart; ++i) {
         const double quant = quants[static_cast<std::size_t>(i)];
         qx += quant * static_cast<double>(x[i]);
         qq += quant * quant;
@@ -292,7 +293,7 @@ struct Q6Block {
 
 void choose_q6_parts(const float* x, const std::array<float, kParts>& wanted, Q6Block& block) {
   block.error = 0;
-  for (int part = 0; part < kParts; ++part) {
+  for (std::int64_t part = 0; part < kParts; ++part) {
     const auto p = static_cast<std::size_t>(part);
     const int scale = block.d != 0 ? nearest_quant(wanted[p] / block.d, -128, 127) : 0;
     float least = std::numeric_limits<float>::infinity();
@@ -311,7 +312,7 @@ void choose_q6_parts(const float* x, const std::array<float, kParts>& wanted, Q6
 void encode_q6_k(const float* values, std::uint8_t* out) {
   std::array<float, kParts> wanted{};
   float largest = 0;
-  for (int part = 0; part < kParts; ++part) {
+  for (std::int64_t part = 0; part < kParts; ++part) {
     const float scale = search_q6(values + part * kPart);
     wanted[static_cast<std::size_t>(part)] = scale;
     if (std::fabs(scale) > std::fabs(largest)) largest = scale;
@@ -320,7 +321,7 @@ void encode_q6_k(const float* values, std::uint8_t* out) {
   best.d = rounded_f16(largest / -128.0f);
   choose_q6_parts(values, wanted, best);
   Q6Block block = best;
-  for (int turn = 0; turn < kTurns; ++turn) {
+  for (std::int64_t turn = 0; turn < kTurns; ++turn) {
     double qx = 0;
     double qq = 0;
     for (std::size_t i = 0; i < kValues; ++i) {
@@ -333,10 +334,10 @@ void encode_q6_k(const float* values, std::uint8_t* out) {
     if (block.error < best.error) best = block;
   }
   std::fill(out, out + 192, std::uint8_t{0});
-  for (int i = 0; i < kValues; ++i) {
+  for (std::int64_t i = 0; i < kValues; ++i) {
     const int quant = best.quants[static_cast<std::size_t>(i)] + 32;
-    const int half = i / 128;
-    const int group = i / kGroup % 4;
+    const std::int64_t half = i / 128;
+    const std::int64_t group = i / kGroup % 4;
     std::uint8_t& low = out[half * 64 + group % 2 * kGroup + i % kGroup];
     std::uint8_t& high = out[128 + half * kGroup + i % kGroup];
     low = static_cast<std::uint8_t>(low | (quant & 15) << (group / 2 * 4));
@@ -363,7 +364,7 @@ int nearest_iq4(float value) {
 float quantise_iq4(const float* x, float scale, int* quants) {
   const float inverse = scale != 0 ? 1.0f / scale : 0.0f;
   float error = 0;
-  for (int i = 0; i < kGroup; ++i) {
+  for (std::int64_t i = 0; i < kGroup; ++i) {
     quants[i] = nearest_iq4(finite_or_zero(x[i] * inverse));
     const float difference = scale * static_cast<float>(kIq4Values[quants[i]]) - x[i];
     error += difference * difference;
@@ -373,17 +374,17 @@ float quantise_iq4(const float* x, float scale, int* quants) {
 
 void encode_iq4_nl(const float* values, std::uint8_t* out) {
   float largest = 0;
-  for (int i = 0; i < kGroup; ++i) {
+  for (std::int64_t i = 0; i < kGroup; ++i) {
     if (std::fabs(values[i]) > std::fabs(largest)) largest = values[i];
   }
   float best = 0;
   std::array<int, kGroup> quants{};
   float best_error = quantise_iq4(values, 0, quants.data());
-  for (int start = 0; start < 2 * kStarts; ++start) {
-    const float steps = start < kStarts ? -127.0f - 3.0f * static_cast<float>(start - kStarts / 2)
-                                        : 113.0f + 3.0f * static_cast<float>(start - kStarts - kStarts / 2);
+  for (std::int64_t start = 0; start < 2 * kStarts; ++start) {
+    const float steps = start < kStarts ? -127.0f - 3.0f * static_cast<float>(start - kMiddleStart)
+                                        : 113.0f + 3.0f * static_cast<float>(start - kStarts - kMiddleStart);
     float scale = largest / steps;
-    for (int turn = 0; turn < kTurns; ++turn) {
+    for (std::int64_t turn = 0; turn < kTurns; ++turn) {
       scale = rounded_f16(scale);
       const float error = quantise_iq4(values, scale, quants.data());
       if (error < best_error) {
@@ -392,7 +393,7 @@ void encode_iq4_nl(const float* values, std::uint8_t* out) {
       }
       double qx = 0;
       double qq = 0;
-      for (int i = 0; i < kGroup; ++i) {
+      for (std::int64_t i = 0; i < kGroup; ++i) {
         const double quant = kIq4Values[quants[static_cast<std::size_t>(i)]];
         qx += quant * static_cast<double>(values[i]);
         qq += quant * quant;

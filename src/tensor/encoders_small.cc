@@ -7,7 +7,7 @@
 namespace hone {
 namespace {
 
-constexpr int kBlock = 32;
+constexpr std::int64_t kBlock = 32;
 
 // The integer part of `value`, which is not negative but for rounding, at most `largest`; NaN gives 0.
 unsigned truncate(float value, unsigned largest) {
@@ -25,7 +25,7 @@ struct SymmetricScale {
 };
 SymmetricScale symmetric_scale(const float* values, float most_negative) {
   float largest = 0;
-  for (int j = 0; j < kBlock; ++j) {
+  for (std::int64_t j = 0; j < kBlock; ++j) {
     if (std::fabs(values[j]) > std::fabs(largest)) largest = values[j];
   }
   const float scale = largest / most_negative;
@@ -38,7 +38,7 @@ struct Range {
 };
 Range range_of(const float* values) {
   Range range;
-  for (int j = 0; j < kBlock; ++j) {
+  for (std::int64_t j = 0; j < kBlock; ++j) {
     if (values[j] < range.minimum) range.minimum = values[j];
     if (values[j] > range.maximum) range.maximum = values[j];
   }
@@ -46,23 +46,24 @@ Range range_of(const float* values) {
 }
 
 void store_nibbles(const unsigned* quants, std::uint8_t* out) {
-  for (int j = 0; j < 16; ++j)
+  for (std::int64_t j = 0; j < 16; ++j)
     out[j] = static_cast<std::uint8_t>((quants[j] & 15u) | (quants[j + 16] & 15u) << 4);
 }
 
 void store_high_bits(const unsigned* quants, std::uint8_t* out) {
   std::uint32_t high = 0;
-  for (int j = 0; j < kBlock; ++j) high |= ((quants[j] >> 4) & 1u) << j;
+  for (std::int64_t j = 0; j < kBlock; ++j) high |= ((quants[j] >> 4) & 1u) << j;
   std::memcpy(out, &high, sizeof(high));
 }
 
 void quantise_symmetric(const float* values, float inverse, unsigned offset, unsigned* quants) {
   const float shift = static_cast<float>(offset) + 0.5f;
-  for (int j = 0; j < kBlock; ++j) quants[j] = truncate(values[j] * inverse + shift, 2 * offset - 1);
+  for (std::int64_t j = 0; j < kBlock; ++j) quants[j] = truncate(values[j] * inverse + shift, 2 * offset - 1);
 }
 
 void quantise_range(const float* values, float minimum, float inverse, unsigned largest, unsigned* quants) {
-  for (int j = 0; j < kBlock; ++j) quants[j] = truncate((values[j] - minimum) * inverse + 0.5f, largest);
+  for (std::int64_t j = 0; j < kBlock; ++j)
+    quants[j] = truncate((values[j] - minimum) * inverse + 0.5f, largest);
 }
 
 void encode_q4_0(const float* values, std::uint8_t* out) {
@@ -107,7 +108,7 @@ void encode_q8_0(const float* values, std::uint8_t* out) {
   const float scale = std::fabs(symmetric_scale(values, 127).scale);
   const float inverse = scale != 0 ? 1.0f / scale : 0.0f;
   store_f16(scale, out);
-  for (int j = 0; j < kBlock; ++j) {
+  for (std::int64_t j = 0; j < kBlock; ++j) {
     const float rounded =
         std::round(values[j] * inverse);  // halves away from zero, as the format's encoder does
     const float clamped = rounded > 127 ? 127.0f : (rounded < -127 ? -127.0f : rounded);
@@ -126,7 +127,7 @@ BlockQ8A encode_q8a_block(const float* values) {
   BlockQ8A block{};
   float largest = 0;
   bool finite = true;
-  for (int j = 0; j < kBlock; ++j) {
+  for (std::int64_t j = 0; j < kBlock; ++j) {
     if (std::fabs(values[j]) > largest) largest = std::fabs(values[j]);
     finite = finite && std::isfinite(values[j]);
   }
@@ -137,7 +138,7 @@ BlockQ8A encode_q8a_block(const float* values) {
   }
   block.scale = largest / 127.0f;
   if (block.scale == 0) return block;
-  for (int j = 0; j < kBlock; ++j) {
+  for (std::int64_t j = 0; j < kBlock; ++j) {
     const float rounded = std::nearbyint(values[j] / block.scale);
     const float clamped = rounded > 127 ? 127.0f : (rounded < -127 ? -127.0f : rounded);
     block.quants[j] = static_cast<std::int8_t>(clamped);
