@@ -1,5 +1,4 @@
 // The command hone: one verb, its flags, an answer on stdout.
-#include <CLI/CLI.hpp>
 #include <exception>
 #include <fmt/format.h>
 #include <malloc.h>
@@ -38,14 +37,13 @@ int finish() {
 }
 
 // The parser says of an unknown verb only that one is missing.
-hone::Error usage_error(const std::vector<Verb>& verbs, std::string_view first,
-                        const CLI::ParseError& error) {
-  hone::Error out{hone::ErrorCode::Usage,         hone::Fault::User, "command line", error.what(), {}, {},
+hone::Error usage_error(const std::vector<Verb>& verbs, std::string_view first, std::string message) {
+  hone::Error out{hone::ErrorCode::Usage,         hone::Fault::User, "command line", std::move(message), {}, {},
                   "hone --help, hone VERB --help"};
   std::string names;
   for (const Verb& verb : verbs) {
-    if (verb.command->get_name() == first) return out;
-    names += (names.empty() ? "" : ", ") + verb.command->get_name();
+    if (verb.command.name() == first) return out;
+    names += (names.empty() ? "" : ", ") + verb.command.name();
   }
   out.expected = std::move(names);
   if (first.empty()) {
@@ -76,29 +74,23 @@ hone::Status run_verb(const Verb& verb) {
 }
 
 int main_with_exceptions(int argc, char** argv) {
-  CLI::App app{
-      "hone turns a model checkpoint into a program for this machine, shows every step, and runs it.",
-      "hone"};
-  app.require_subcommand(1);
-  app.set_help_flag("-h,--help", "this text");
-  const std::vector<Verb> verbs{hone::add_run(app),      hone::add_explain(app),  hone::add_plan(app),
-                                hone::add_inspect(app),  hone::add_logits(app),   hone::add_perplexity(app),
-                                hone::add_tokenize(app), hone::add_render(app),   hone::add_template(app),
-                                hone::add_bench(app),    hone::add_quantize(app), hone::add_doctor(app)};
+  const hone::CommandLine line(
+      "hone", "hone turns a model checkpoint into a program for this machine, shows every step, and runs it.");
+  const std::vector<Verb> verbs{hone::add_run(line),      hone::add_explain(line),  hone::add_plan(line),
+                                hone::add_inspect(line),  hone::add_logits(line),   hone::add_perplexity(line),
+                                hone::add_tokenize(line), hone::add_render(line),   hone::add_template(line),
+                                hone::add_bench(line),    hone::add_quantize(line), hone::add_doctor(line)};
   // A --json among the arguments decides how even a wrong command line is answered.
   bool json_asked = false;
   for (int i = 1; i < argc; ++i) json_asked = json_asked || std::string_view(argv[i]) == "--json";
   hone::end_on_interrupt(json_asked ? hone::json_text(error_document(hone::interrupted_error())) : "");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::CallForHelp& help) {
-    app.exit(help);
-    return finish();
-  } catch (const CLI::ParseError& error) {
-    return report(usage_error(verbs, argc > 1 ? argv[1] : "", error), json_asked);
+  hone::ParseOutcome outcome = line.parse(argc, argv);
+  if (outcome.kind == hone::ParseOutcome::Kind::HelpShown) return finish();
+  if (outcome.kind == hone::ParseOutcome::Kind::Wrong) {
+    return report(usage_error(verbs, argc > 1 ? argv[1] : "", std::move(outcome.message)), json_asked);
   }
   for (const Verb& verb : verbs) {
-    if (!verb.command->parsed()) continue;
+    if (!verb.command.chosen()) continue;
     const hone::Status status = run_verb(verb);
     return status.ok() ? finish() : report(status.error(), *verb.json);
   }

@@ -4,12 +4,12 @@
 //   hone-opt FILE.ir --level O2 --stop-after fuse-norm         the pipeline of a level, or its beginning
 //
 // Reads and prints text IR (- reads stdin); without passes and level it checks and prints what it read.
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <iterator>
 #include <string>
 #include <vector>
 
+#include "apps/command_line.h"
 #include "apps/exit_code.h"
 #include "apps/report_error.h"
 #include "apps/text_io.h"
@@ -100,30 +100,25 @@ Status run(const Arguments& arguments) {
   return answer_status();
 }
 
-// What CLI11 found wrong with the command line, as one of ours.
-int report_usage(const CLI::ParseError& error, const CLI::App& app) {
-  if (error.get_exit_code() == 0) return app.exit(error);  // --help
-  return report_error(
-      Error{ErrorCode::Usage, Fault::User, "command line", error.what(), {}, {}, "hone-opt --help"},
-      kProgram);
-}
-
 int main_of(int count, char** values) {
   Arguments arguments;
-  CLI::App app{"Runs passes over text IR"};
-  app.add_option("file", arguments.file, "text IR; - is stdin")->required();
-  CLI::Option* passes =
-      app.add_option("--passes", arguments.passes, "passes in the order to run them")->delimiter(',');
-  app.add_option("--level", arguments.level, "the pipeline of O0, O1, O2 or O3")->excludes(passes);
-  app.add_option("--stop-after", arguments.stop_after, "the last pass to run");
-  app.add_option("--kv", arguments.kv,
+  const CommandLine line("hone-opt", "Runs passes over text IR");
+  const Command program = line.program();
+  program.option("file", arguments.file, "text IR; - is stdin").required();
+  const Flag passes =
+      program.option("--passes", arguments.passes, "passes in the order to run them").split_at_commas();
+  program.option("--level", arguments.level, "the pipeline of O0, O1, O2 or O3").excludes(passes);
+  program.option("--stop-after", arguments.stop_after, "the last pass to run");
+  program.option("--kv", arguments.kv,
                  "element type of the KV cache, for assign-precision: f32, f16 or bf16");
-  app.add_flag("--int8-activations", arguments.int8_activations,
+  program.flag("--int8-activations", arguments.int8_activations,
                "int8 blocks for matmuls, for assign-precision");
-  try {
-    app.parse(count, values);
-  } catch (const CLI::ParseError& error) {
-    return report_usage(error, app);
+  ParseOutcome outcome = line.parse(count, values);
+  if (outcome.kind == ParseOutcome::Kind::HelpShown) return answer_status().ok() ? kExitDone : 1;
+  if (outcome.kind == ParseOutcome::Kind::Wrong) {
+    return report_error(Error{ErrorCode::Usage, Fault::User, "command line", std::move(outcome.message), {}, {},
+                              "hone-opt --help"},
+                        kProgram);
   }
   const Status status = run(arguments);
   return status.ok() ? kExitDone : report_error(status.error(), kProgram);

@@ -40,20 +40,20 @@ Status parse_passes(const std::string& text, EngineOptions& options) {
 
 }  // namespace
 
-void CommonFlags::add_to(CLI::App& verb, bool model_only) {
-  verb.add_option("MODEL", model, "a GGUF file")->required();
-  verb.add_flag("--json", json, "answer as one JSON document");
+void CommonFlags::add_to(const Command& verb, bool model_only) {
+  verb.option("MODEL", model, "a GGUF file").required();
+  verb.flag("--json", json, "answer as one JSON document");
   if (model_only) return;
-  verb.add_option("--threads", threads, "threads; default min(affinity, CPU quota)");
-  verb.add_option("--memory", memory, "hard budget in bytes, with K, M or G: 8G");
-  verb.add_option("--level", level, "O0 primitive graph, O1 fast kernels, O2 fusion, O3 precision policy")
-      ->capture_default_str();
-  verb.add_option("--passes", passes, "passes to switch off: --passes=-fuse-rope,-cse");
-  verb.add_option("--kv", kv, "type of the KV cache: f32, f16 or bf16; default by the precision policy");
-  verb.add_option("--isa", isa, "portable, avx2 or avx512; default the best of this machine, or HONE_ISA");
-  verb.add_option("--ctx", context, "tokens per sequence; default min(the model's, 4096)");
-  verb.add_option("--chunk", chunk, "prompt tokens per step")->capture_default_str();
-  verb.add_flag("--strict", strict, "a launch on a reference kernel is an error");
+  verb.option("--threads", threads, "threads; default min(affinity, CPU quota)");
+  verb.option("--memory", memory, "hard budget in bytes, with K, M or G: 8G");
+  verb.option("--level", level, "O0 primitive graph, O1 fast kernels, O2 fusion, O3 precision policy")
+      .show_default();
+  verb.option("--passes", passes, "passes to switch off: --passes=-fuse-rope,-cse");
+  verb.option("--kv", kv, "type of the KV cache: f32, f16 or bf16; default by the precision policy");
+  verb.option("--isa", isa, "portable, avx2 or avx512; default the best of this machine, or HONE_ISA");
+  verb.option("--ctx", context, "tokens per sequence; default min(the model's, 4096)");
+  verb.option("--chunk", chunk, "prompt tokens per step").show_default();
+  verb.flag("--strict", strict, "a launch on a reference kernel is an error");
 }
 
 Result<EngineOptions> CommonFlags::engine_options() const {

@@ -1,12 +1,12 @@
 // What the verbs of hone share: how a verb is declared, the common flags, the answer's ways out.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "apps/command_line.h"
 #include "apps/text_io.h"
 #include "base/result.h"
 #include "engine/options.h"
@@ -30,31 +30,31 @@ struct CommonFlags {
   bool json = false;
 
   // Adds MODEL and the flags to a verb. `model_only`: no flags of compiling and running.
-  void add_to(CLI::App& verb, bool model_only = false);
+  void add_to(const Command& verb, bool model_only = false);
   // Checked. Errors (Usage) name the flag.
   Result<EngineOptions> engine_options() const;
 };
 
 // A verb: its command of the parser, whether it answers in JSON, and what it does.
 struct Verb {
-  CLI::App* command = nullptr;
+  Command command;
   const bool* json = nullptr;
   std::function<Status()> run;
 };
 
 // One per source file in apps/verbs. Flags live as long as the returned function.
-Verb add_run(CLI::App& app);
-Verb add_logits(CLI::App& app);
-Verb add_perplexity(CLI::App& app);
-Verb add_tokenize(CLI::App& app);
-Verb add_render(CLI::App& app);
-Verb add_template(CLI::App& app);
-Verb add_inspect(CLI::App& app);
-Verb add_explain(CLI::App& app);
-Verb add_plan(CLI::App& app);
-Verb add_bench(CLI::App& app);
-Verb add_quantize(CLI::App& app);
-Verb add_doctor(CLI::App& app);
+Verb add_run(const CommandLine& line);
+Verb add_logits(const CommandLine& line);
+Verb add_perplexity(const CommandLine& line);
+Verb add_tokenize(const CommandLine& line);
+Verb add_render(const CommandLine& line);
+Verb add_template(const CommandLine& line);
+Verb add_inspect(const CommandLine& line);
+Verb add_explain(const CommandLine& line);
+Verb add_plan(const CommandLine& line);
+Verb add_bench(const CommandLine& line);
+Verb add_quantize(const CommandLine& line);
+Verb add_doctor(const CommandLine& line);
 
 // Indented, with a line end; bytes that are no UTF-8 become U+FFFD.
 std::string json_text(const Json& document);

@@ -25,11 +25,34 @@ if(HONE_FUZZ)
   target_link_options(hone_flags INTERFACE -fsanitize=address,undefined -fprofile-instr-generate)
 endif()
 
+# In sanitizer builds the headers of other projects are parsed once: hone_headers_static for libraries, _program for programs.
+# The other builds parse them in each source, so a missing #include does not hide.
+function(hone_headers kind)
+  if(NOT HONE_SANITIZE)
+    return()
+  endif()
+  set(target hone_headers_${kind})
+  if(kind STREQUAL "static")
+    add_library(${target} STATIC ${CMAKE_SOURCE_DIR}/cmake/headers.cc)
+  else()
+    add_executable(${target} ${CMAKE_SOURCE_DIR}/cmake/headers.cc)
+  endif()
+  target_link_libraries(${target} PRIVATE hone_flags fmt::fmt nlohmann_json::nlohmann_json GTest::gtest)
+  target_precompile_headers(${target} PRIVATE ${CMAKE_SOURCE_DIR}/cmake/headers.h)
+endfunction()
+
+function(hone_use_headers target kind)
+  if(HONE_SANITIZE)
+    target_precompile_headers(${target} REUSE_FROM hone_headers_${kind})
+  endif()
+endfunction()
+
 # hone_library(NAME SOURCES a.cc b.cc DEPENDS hone_base fmt::fmt): a static library `hone_NAME` of folder src/NAME.
 function(hone_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS" ${ARGN})
   add_library(hone_${name} STATIC ${ARG_SOURCES})
   target_link_libraries(hone_${name} PUBLIC hone_flags ${ARG_DEPENDS})
+  hone_use_headers(hone_${name} static)
 endfunction()
 
 # hone_test(NAME SOURCES x_test.cc DEPENDS hone_x [LABELS fast|model|long] [ARGS ...]): a GoogleTest program, one ctest entry.
@@ -43,6 +66,9 @@ function(hone_test name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;LABELS;ARGS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE hone_flags ${ARG_DEPENDS} GTest::gtest GTest::gtest_main)
+  hone_use_headers(${name} program)
+  # What a test computes itself is small; its compile time is not.
+  target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
   target_compile_definitions(${name} PRIVATE HONE_TEST_DATA="${CMAKE_SOURCE_DIR}/tests/data")
   if(NOT ARG_LABELS)
     set(ARG_LABELS fast)

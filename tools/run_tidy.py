@@ -54,10 +54,13 @@ def main():
     with tempfile.TemporaryDirectory() as database:
         pathlib.Path(database, "compile_commands.json").write_text(json.dumps(list(commands.values())), encoding="utf-8")
         with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
-            results = list(pool.map(lambda path: tidy(path, database), commands))
-    for _, _, passed, output in results:
-        if not passed:
-            print(output)
+            running = [pool.submit(tidy, path, database) for path in commands]
+            results = []
+            for done in concurrent.futures.as_completed(running):
+                results.append(done.result())
+                path, _, passed, output = results[-1]
+                if not passed:
+                    print(f"[{len(results)}/{len(running)}] {path.relative_to(root)}\n{output}", flush=True)
     slowest = sorted(results, key=lambda result: -result[1])[:3]
     print(f"clang-tidy: {len(results)} files, {sum(not result[2] for result in results)} with findings; slowest: "
           + ", ".join(f"{path.relative_to(root)} {seconds:.0f} s" for path, seconds, _, _ in slowest))

@@ -80,6 +80,7 @@ Result<Rates> measure(Session& session, const BenchFlags& flags) {
   const auto vocabulary =
       static_cast<std::int32_t>(std::min<std::int64_t>(session.model().config.vocabulary, 30000));
   std::vector<std::int32_t> ids;
+  ids.reserve(static_cast<std::size_t>(flags.prompt));
   for (std::int64_t i = 0; i < flags.prompt; ++i)
     ids.push_back(static_cast<std::int32_t>((i * 7919 + 13) % vocabulary));
   std::vector<double> prefill;
@@ -169,22 +170,21 @@ Status run(BenchFlags& flags) {
 
 }  // namespace
 
-Verb add_bench(CLI::App& app) {
-  CLI::App* verb =
-      app.add_subcommand("bench", "prefill and decode rates beside this machine's measured peaks");
+Verb add_bench(const CommandLine& line) {
+  const Command verb = line.add_verb("bench", "prefill and decode rates beside this machine's measured peaks");
   auto flags = std::make_shared<BenchFlags>();
-  flags->add_to(*verb);
-  CLI::Option* model = verb->get_option("MODEL")->required(false);
-  CLI::Option* shape = verb->add_option("--shape", flags->shape,
+  flags->add_to(verb);
+  const Flag model = verb.find("MODEL").required(false);
+  const Flag shape = verb.option("--shape", flags->shape,
                                         "a random-weight model of this shape: qwen2-0.5b, smollm2-135m ..");
-  shape->excludes(model);
-  verb->add_option("--type", flags->type, "type of its matrices: f32, f16, q4_0, q4_1, q8_0")
-      ->capture_default_str();
-  verb->add_option("--save", flags->save, "keep the random-weight model in this file");
-  verb->add_option("-p,--prompt", flags->prompt, "prompt tokens")->capture_default_str();
-  verb->add_option("-n,--generate", flags->generate, "tokens to make")->capture_default_str();
-  verb->add_option("-r,--repetitions", flags->repetitions, "after one warm-up; medians are shown")
-      ->capture_default_str();
+  shape.excludes(model);
+  verb.option("--type", flags->type, "type of its matrices: f32, f16, q4_0, q4_1, q8_0")
+      .show_default();
+  verb.option("--save", flags->save, "keep the random-weight model in this file");
+  verb.option("-p,--prompt", flags->prompt, "prompt tokens").show_default();
+  verb.option("-n,--generate", flags->generate, "tokens to make").show_default();
+  verb.option("-r,--repetitions", flags->repetitions, "after one warm-up; medians are shown")
+      .show_default();
   return {verb, &flags->json, [flags] {
             if (flags->model.empty() && flags->shape.empty()) {
               return Status(Error{ErrorCode::Usage,

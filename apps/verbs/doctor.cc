@@ -166,14 +166,14 @@ Status run(const DoctorFlags& flags) {
 
 }  // namespace
 
-Verb add_doctor(CLI::App& app) {
-  CLI::App* verb = app.add_subcommand("doctor", "what this machine offers, what is wrong and what mends it");
+Verb add_doctor(const CommandLine& line) {
+  const Command verb = line.add_verb("doctor", "what this machine offers, what is wrong and what mends it");
   auto flags = std::make_shared<DoctorFlags>();
-  verb->add_option("MODEL", flags->model, "a model that should run here");
-  verb->add_option("--threads", flags->threads, "threads that would be asked for");
-  verb->add_option("--ctx", flags->context, "tokens of a sequence");
-  verb->add_flag("--no-peaks", flags->skip_peaks, "measures nothing");
-  verb->add_flag("--json", flags->json, "one JSON document on stdout");
+  verb.option("MODEL", flags->model, "a model that should run here");
+  verb.option("--threads", flags->threads, "threads that would be asked for");
+  verb.option("--ctx", flags->context, "tokens of a sequence");
+  verb.flag("--no-peaks", flags->skip_peaks, "measures nothing");
+  verb.flag("--json", flags->json, "one JSON document on stdout");
   return {verb, &flags->json, [flags] { return run(*flags); }};
 }
 

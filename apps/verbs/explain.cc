@@ -176,20 +176,19 @@ Status run(const ExplainFlags& flags) {
 
 }  // namespace
 
-Verb add_explain(CLI::App& app) {
-  CLI::App* verb =
-      app.add_subcommand("explain", "the chain of passes: what each changed, and what the levels cost");
+Verb add_explain(const CommandLine& line) {
+  const Command verb = line.add_verb("explain", "the chain of passes: what each changed, and what the levels cost");
   auto flags = std::make_shared<ExplainFlags>();
-  flags->add_to(*verb);
+  flags->add_to(verb);
   // Here --ctx is the context of the step that is counted.
-  verb->remove_option(verb->get_option("--ctx"));
-  verb->add_option("--ctx", flags->step_context, "context of the step that is counted")
-      ->capture_default_str();
-  verb->add_option("--batch", flags->batch, "sequences in the step that is counted")->capture_default_str();
-  verb->add_option("--tokens", flags->tokens, "tokens per sequence in it")->capture_default_str();
-  verb->add_option("--stop-after", flags->stop_after, "the last pass to run");
-  verb->add_option("--dump", flags->dump, "a folder: the graph as text after every pass");
-  verb->add_option("--graph", flags->graph, "a file: the final graph as text");
+  verb.remove("--ctx");
+  verb.option("--ctx", flags->step_context, "context of the step that is counted")
+      .show_default();
+  verb.option("--batch", flags->batch, "sequences in the step that is counted").show_default();
+  verb.option("--tokens", flags->tokens, "tokens per sequence in it").show_default();
+  verb.option("--stop-after", flags->stop_after, "the last pass to run");
+  verb.option("--dump", flags->dump, "a folder: the graph as text after every pass");
+  verb.option("--graph", flags->graph, "a file: the final graph as text");
   return {verb, &flags->json, [flags] { return run(*flags); }};
 }
 

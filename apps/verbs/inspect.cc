@@ -90,10 +90,10 @@ Status run(const CommonFlags& flags) {
 
 }  // namespace
 
-Verb add_inspect(CLI::App& app) {
-  CLI::App* verb = app.add_subcommand("inspect", "what is in the file, headers only");
+Verb add_inspect(const CommandLine& line) {
+  const Command verb = line.add_verb("inspect", "what is in the file, headers only");
   auto flags = std::make_shared<CommonFlags>();
-  flags->add_to(*verb, true);
+  flags->add_to(verb, true);
   return {verb, &flags->json, [flags] { return run(*flags); }};
 }
 

@@ -132,15 +132,15 @@ Status run(const LogitsFlags& flags) {
 
 }  // namespace
 
-Verb add_logits(CLI::App& app) {
-  CLI::App* verb = app.add_subcommand("logits", "logits of token ids, into a safetensors file");
+Verb add_logits(const CommandLine& line) {
+  const Command verb = line.add_verb("logits", "logits of token ids, into a safetensors file");
   auto flags = std::make_shared<LogitsFlags>();
-  flags->add_to(*verb);
-  verb->add_option("--ids", flags->ids, "token ids: 1,2,3")->required();
-  verb->add_option("--out", flags->out, "the file to write: logits f32 [T,V]")->required();
-  verb->add_flag("--last", flags->last, "only the last token's: [1,V]");
-  verb->add_flag("--hidden", flags->hidden, "hidden_embed, hidden_i and hidden_norm [T,D] as well");
-  verb->add_option("--batch-with", flags->batch_with, "other sequences to run beside it: \"4,5;6,7\"");
+  flags->add_to(verb);
+  verb.option("--ids", flags->ids, "token ids: 1,2,3").required();
+  verb.option("--out", flags->out, "the file to write: logits f32 [T,V]").required();
+  verb.flag("--last", flags->last, "only the last token's: [1,V]");
+  verb.flag("--hidden", flags->hidden, "hidden_embed, hidden_i and hidden_norm [T,D] as well");
+  verb.option("--batch-with", flags->batch_with, "other sequences to run beside it: \"4,5;6,7\"");
   return {verb, &flags->json, [flags] { return run(*flags); }};
 }
 

@@ -74,14 +74,14 @@ Status run(const PerplexityFlags& flags) {
 
 }  // namespace
 
-Verb add_perplexity(CLI::App& app) {
-  CLI::App* verb = app.add_subcommand("perplexity", "negative log-likelihood of a text");
+Verb add_perplexity(const CommandLine& line) {
+  const Command verb = line.add_verb("perplexity", "negative log-likelihood of a text");
   auto flags = std::make_shared<PerplexityFlags>();
-  flags->add_to(*verb);
-  auto* file = verb->add_option("-f,--file", flags->file, "the text");
-  auto* ids = verb->add_option("--ids", flags->ids, "the text as token ids: 1,2,3");
-  file->excludes(ids);
-  verb->add_option("--limit", flags->limit, "only the first N tokens");
+  flags->add_to(verb);
+  const Flag file = verb.option("-f,--file", flags->file, "the text");
+  const Flag ids = verb.option("--ids", flags->ids, "the text as token ids: 1,2,3");
+  file.excludes(ids);
+  verb.option("--limit", flags->limit, "only the first N tokens");
   return {verb, &flags->json, [flags] {
             if (flags->file.empty() && flags->ids.empty()) {
               return Status(Error{ErrorCode::Usage,

@@ -109,12 +109,12 @@ Status run(const PlanFlags& flags) {
 
 }  // namespace
 
-Verb add_plan(CLI::App& app) {
-  CLI::App* verb = app.add_subcommand("plan", "memory and work before it runs, headers only");
+Verb add_plan(const CommandLine& line) {
+  const Command verb = line.add_verb("plan", "memory and work before it runs, headers only");
   auto flags = std::make_shared<PlanFlags>();
-  flags->add_to(*verb);
-  verb->add_option("--batch", flags->batch, "sequences")->capture_default_str();
-  verb->add_flag("--steps", flags->steps, "every step with its kernel, operands and offsets");
+  flags->add_to(verb);
+  verb.option("--batch", flags->batch, "sequences").show_default();
+  verb.flag("--steps", flags->steps, "every step with its kernel, operands and offsets");
   return {verb, &flags->json, [flags] { return run(*flags); }};
 }
 

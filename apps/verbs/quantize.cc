@@ -162,20 +162,20 @@ Status run(const QuantizeFlags& flags) {
 
 }  // namespace
 
-Verb add_quantize(CLI::App& app) {
-  CLI::App* verb = app.add_subcommand("quantize", "writes a GGUF file with its matrices in another type");
+Verb add_quantize(const CommandLine& line) {
+  const Command verb = line.add_verb("quantize", "writes a GGUF file with its matrices in another type");
   auto flags = std::make_shared<QuantizeFlags>();
-  verb->add_option("MODEL", flags->model, "a GGUF file")->required();
-  verb->add_option("--to", flags->type, "f16, bf16, q8_0, q6_k, q5_k, q5_1, q5_0, q4_k, q4_1, q4_0, iq4_nl")
-      ->required();
-  verb->add_option("-o,--output", flags->output, "the file to write")->required();
-  verb->add_flag("--mix", flags->mix, "sensitive matrices in a wider type");
-  auto* text = verb->add_option("--text", flags->text, "compares the predictions on this text");
-  auto* ids = verb->add_option("--ids", flags->ids, "the text as token ids: 1,2,3");
-  text->excludes(ids);
-  verb->add_option("--window", flags->window, "tokens of a sample")->capture_default_str();
-  verb->add_option("--threads", flags->threads, "0: all that this process may use")->capture_default_str();
-  verb->add_flag("--json", flags->json, "one JSON document on stdout");
+  verb.option("MODEL", flags->model, "a GGUF file").required();
+  verb.option("--to", flags->type, "f16, bf16, q8_0, q6_k, q5_k, q5_1, q5_0, q4_k, q4_1, q4_0, iq4_nl")
+      .required();
+  verb.option("-o,--output", flags->output, "the file to write").required();
+  verb.flag("--mix", flags->mix, "sensitive matrices in a wider type");
+  const Flag text = verb.option("--text", flags->text, "compares the predictions on this text");
+  const Flag ids = verb.option("--ids", flags->ids, "the text as token ids: 1,2,3");
+  text.excludes(ids);
+  verb.option("--window", flags->window, "tokens of a sample").show_default();
+  verb.option("--threads", flags->threads, "0: all that this process may use").show_default();
+  verb.flag("--json", flags->json, "one JSON document on stdout");
   return {verb, &flags->json, [flags] { return run(*flags); }};
 }
 

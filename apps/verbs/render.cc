@@ -87,23 +87,23 @@ Status run_template(const TemplateFlags& flags) {
 
 }  // namespace
 
-Verb add_render(CLI::App& app) {
-  CLI::App* verb = app.add_subcommand("render", "the chat template applied to messages");
+Verb add_render(const CommandLine& line) {
+  const Command verb = line.add_verb("render", "the chat template applied to messages");
   auto flags = std::make_shared<RenderFlags>();
-  flags->add_to(*verb, true);
-  verb->add_option("--messages", flags->messages, "a JSON file with `messages`, optionally `tools`")
-      ->required();
-  verb->add_flag("--add-generation-prompt", flags->add_generation_prompt, "end where the answer begins");
-  verb->add_option("--set", flags->variables, "another variable of the template: name=json")->take_all();
+  flags->add_to(verb, true);
+  verb.option("--messages", flags->messages, "a JSON file with `messages`, optionally `tools`")
+      .required();
+  verb.flag("--add-generation-prompt", flags->add_generation_prompt, "end where the answer begins");
+  verb.option("--set", flags->variables, "another variable of the template: name=json");
   return {verb, &flags->json, [flags] { return run_render(*flags); }};
 }
 
-Verb add_template(CLI::App& app) {
-  CLI::App* verb = app.add_subcommand("template", "one Jinja template over a JSON context");
+Verb add_template(const CommandLine& line) {
+  const Command verb = line.add_verb("template", "one Jinja template over a JSON context");
   auto flags = std::make_shared<TemplateFlags>();
-  verb->add_option("FILE", flags->file, "the template")->required();
-  verb->add_option("--context", flags->context, "a JSON file: the variables")->required();
-  verb->add_flag("--json", flags->json, "answer as one JSON document");
+  verb.option("FILE", flags->file, "the template").required();
+  verb.option("--context", flags->context, "a JSON file: the variables").required();
+  verb.flag("--json", flags->json, "answer as one JSON document");
   return {verb, &flags->json, [flags] { return run_template(*flags); }};
 }
 

@@ -25,13 +25,13 @@ struct RunFlags : CommonFlags {
   bool stats = false;
   bool ignore_end = false;
   GenerateOptions generate;
-  CLI::Option* prompt_option = nullptr;
-  CLI::Option* ids_option = nullptr;
+  std::optional<Flag> prompt_option;
+  std::optional<Flag> ids_option;
 };
 
 Result<std::string> prompt_text(const RunFlags& flags) {
   if (!flags.file.empty()) return read_text_file(flags.file);
-  if (flags.prompt_option->count() > 0) return flags.prompt;
+  if (flags.prompt_option->given()) return flags.prompt;
   return read_stdin();
 }
 
@@ -72,7 +72,7 @@ struct Prompt {
 
 Result<Prompt> read_prompt(const RunFlags& flags) {
   Prompt prompt;
-  if (flags.ids_option->count() > 0) {
+  if (flags.ids_option->given()) {
     prompt.ids = HONE_TRY(parse_ids("--ids", flags.ids));
     return prompt;
   }
@@ -200,7 +200,7 @@ Status run(RunFlags& flags) {
                  {}};
   }
   const bool has_prompt =
-      flags.prompt_option->count() > 0 || !flags.file.empty() || flags.ids_option->count() > 0;
+      flags.prompt_option->given() || !flags.file.empty() || flags.ids_option->given();
   const bool chatting = !has_prompt && isatty(STDIN_FILENO) == 1 && !flags.json;
   Prompt prompt;
   if (!chatting) prompt = HONE_TRY(read_prompt(flags));
@@ -231,32 +231,32 @@ Status run(RunFlags& flags) {
 
 }  // namespace
 
-Verb add_run(CLI::App& app) {
-  CLI::App* verb = app.add_subcommand("run", "generate text; without a prompt on a terminal: chat");
+Verb add_run(const CommandLine& line) {
+  const Command verb = line.add_verb("run", "generate text; without a prompt on a terminal: chat");
   auto flags = std::make_shared<RunFlags>();
-  flags->add_to(*verb);
+  flags->add_to(verb);
   GenerateOptions& generate = flags->generate;
-  flags->prompt_option = verb->add_option("-p,--prompt", flags->prompt, "the prompt");
-  auto* file = verb->add_option("-f,--file", flags->file, "the prompt from a file");
-  auto* ids = verb->add_option("--ids", flags->ids, "the prompt as token ids: 1,2,3");
+  flags->prompt_option = verb.option("-p,--prompt", flags->prompt, "the prompt");
+  const Flag file = verb.option("-f,--file", flags->file, "the prompt from a file");
+  const Flag ids = verb.option("--ids", flags->ids, "the prompt as token ids: 1,2,3");
   flags->ids_option = ids;
-  flags->prompt_option->excludes(file)->excludes(ids);
-  file->excludes(ids);
-  verb->add_option("-n,--max-tokens", generate.max_tokens, "most tokens to make")->capture_default_str();
-  verb->add_flag("--raw", flags->raw, "continue the text as it stands, without the chat template");
-  verb->add_option("--system", flags->system, "system prompt");
-  verb->add_option("--temperature", generate.sampler.temperature, "0 is greedy")->capture_default_str();
-  verb->add_option("--top-k", generate.sampler.top_k, "keep the k most likely; 0 is off")
-      ->capture_default_str();
-  verb->add_option("--top-p", generate.sampler.top_p, "keep the most likely that sum to p; 1 is off")
-      ->capture_default_str();
-  verb->add_option("--min-p", generate.sampler.min_p, "drop below p times the most likely; 0 is off")
-      ->capture_default_str();
-  verb->add_option("--repeat-penalty", generate.sampler.repeat_penalty, "1 is off")->capture_default_str();
-  verb->add_option("--seed", generate.sampler.seed, "of the draws")->capture_default_str();
-  verb->add_option("--stop", generate.stop, "a text that ends the answer; may be given again")->take_all();
-  verb->add_flag("--ignore-end", flags->ignore_end, "go on after an end token");
-  verb->add_flag("--stats", flags->stats, "close with a report on stderr");
+  flags->prompt_option->excludes(file).excludes(ids);
+  file.excludes(ids);
+  verb.option("-n,--max-tokens", generate.max_tokens, "most tokens to make").show_default();
+  verb.flag("--raw", flags->raw, "continue the text as it stands, without the chat template");
+  verb.option("--system", flags->system, "system prompt");
+  verb.option("--temperature", generate.sampler.temperature, "0 is greedy").show_default();
+  verb.option("--top-k", generate.sampler.top_k, "keep the k most likely; 0 is off")
+      .show_default();
+  verb.option("--top-p", generate.sampler.top_p, "keep the most likely that sum to p; 1 is off")
+      .show_default();
+  verb.option("--min-p", generate.sampler.min_p, "drop below p times the most likely; 0 is off")
+      .show_default();
+  verb.option("--repeat-penalty", generate.sampler.repeat_penalty, "1 is off").show_default();
+  verb.option("--seed", generate.sampler.seed, "of the draws").show_default();
+  verb.option("--stop", generate.stop, "a text that ends the answer; may be given again");
+  verb.flag("--ignore-end", flags->ignore_end, "go on after an end token");
+  verb.flag("--stats", flags->stats, "close with a report on stderr");
   return {verb, &flags->json, [flags] { return run(*flags); }};
 }
 

@@ -20,7 +20,7 @@ struct TokenizeFlags : CommonFlags {
   std::string ids;
   bool no_special = false;
   bool decode = false;
-  CLI::Option* prompt_option = nullptr;
+  std::optional<Flag> prompt_option;
 };
 
 Result<Tokenizer> load_tokenizer(const std::string& path) {
@@ -105,7 +105,7 @@ Status run(const TokenizeFlags& flags) {
   }
   std::string text = flags.prompt;
   if (!flags.file.empty()) text = HONE_TRY(read_text_file(flags.file));
-  if (flags.file.empty() && flags.prompt_option->count() == 0) {
+  if (flags.file.empty() && !flags.prompt_option->given()) {
     text = HONE_TRY(read_stdin());
   }
   const std::vector<std::int32_t> ids =
@@ -120,17 +120,17 @@ Status run(const TokenizeFlags& flags) {
 
 }  // namespace
 
-Verb add_tokenize(CLI::App& app) {
-  CLI::App* verb = app.add_subcommand("tokenize", "text to token ids, and back with --decode");
+Verb add_tokenize(const CommandLine& line) {
+  const Command verb = line.add_verb("tokenize", "text to token ids, and back with --decode");
   auto flags = std::make_shared<TokenizeFlags>();
-  flags->add_to(*verb, true);
-  flags->prompt_option = verb->add_option("-p,--prompt", flags->prompt, "the text");
-  verb->add_option("-f,--file", flags->file, "the text from a file");
-  verb->add_option("--jsonl", flags->jsonl, "a file of {\"text\":..} or {\"ids\":..}, one a line");
-  verb->add_option("--ids", flags->ids, "ids to decode: 1,2,3");
-  verb->add_flag("--no-special", flags->no_special,
+  flags->add_to(verb, true);
+  flags->prompt_option = verb.option("-p,--prompt", flags->prompt, "the text");
+  verb.option("-f,--file", flags->file, "the text from a file");
+  verb.option("--jsonl", flags->jsonl, "a file of {\"text\":..} or {\"ids\":..}, one a line");
+  verb.option("--ids", flags->ids, "ids to decode: 1,2,3");
+  verb.flag("--no-special", flags->no_special,
                  "add no begin and end tokens; leave special tokens out when decoding");
-  verb->add_flag("--decode", flags->decode, "ids to text");
+  verb.flag("--decode", flags->decode, "ids to text");
   return {verb, &flags->json, [flags] { return run(*flags); }};
 }
 

@@ -43,6 +43,7 @@ Result<Likelihood> likelihood(Session& session, std::span<const std::int32_t> id
     const std::int64_t end = std::min(at + chunk, count - 1);
     const std::vector<std::int32_t> part(ids.begin() + at, ids.begin() + end);
     std::vector<Session::Row> rows;
+    rows.reserve(static_cast<std::size_t>(end - at));
     for (std::int64_t i = 0; i < end - at; ++i) rows.push_back({0, i});
     const std::span<const float> logits = HONE_TRY(session.step({&part, 1}, {&at, 1}, rows));  // [rows,V]
     for (std::int64_t i = 0; i < end - at; ++i) {

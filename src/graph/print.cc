@@ -6,7 +6,7 @@
 namespace hone {
 namespace {
 
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   std::string out = "\"";
   for (const char c : text) {
     if (c == '"' || c == '\\') {
@@ -43,7 +43,7 @@ std::string list(std::string_view kind, const std::vector<T>& items, Format form
 struct ValueText {
   std::string operator()(std::int64_t value) const { return fmt::format("{}", value); }
   std::string operator()(double value) const { return real(value); }
-  std::string operator()(const std::string& value) const { return quoted(value); }
+  std::string operator()(const std::string& value) const { return in_quotes(value); }
   std::string operator()(const std::vector<std::int64_t>& values) const {
     return list("ints", values, *this);
   }
@@ -69,7 +69,7 @@ void print_node(const Graph& graph, const Node& node, int depth, std::string& ou
   }
   out += ')';
   if (!node.attributes.empty()) out += ' ' + print_attributes(node.attributes);
-  if (!node.module.empty()) out += fmt::format(" @{}", quoted(node.module));
+  if (!node.module.empty()) out += fmt::format(" @{}", in_quotes(node.module));
   if (node.body != nullptr) {
     out += " body ";
     print_body(*node.body, depth, out);
@@ -80,7 +80,7 @@ void print_node(const Graph& graph, const Node& node, int depth, std::string& ou
 // From the name to the closing brace.
 void print_body(const Graph& graph, int depth, std::string& out) {
   const std::string indent(static_cast<std::size_t>(depth + 1) * 2, ' ');
-  out += quoted(graph.name) + " symbols(";
+  out += in_quotes(graph.name) + " symbols(";
   for (std::size_t i = 0; i < graph.symbols.size(); ++i) {
     if (i > 0) out += ", ";
     out += graph.symbols[i];
@@ -89,15 +89,15 @@ void print_body(const Graph& graph, int depth, std::string& out) {
   constexpr std::string_view kKinds[] = {"input", "weight", "state"};
   for (const GraphInput& input : graph.inputs) {
     out += fmt::format("{}{} {} {}: {}\n", indent, kKinds[static_cast<std::size_t>(input.kind)],
-                       graph.value_name(input.value), quoted(input.name),
+                       graph.value_name(input.value), in_quotes(input.name),
                        type_to_string(graph.type(input.value)));
   }
   for (const Node& node : graph.nodes) print_node(graph, node, depth + 1, out);
   for (const GraphOutput& output : graph.outputs) {
-    out += fmt::format("{}output {} {}\n", indent, quoted(output.name), graph.value_name(output.value));
+    out += fmt::format("{}output {} {}\n", indent, in_quotes(output.name), graph.value_name(output.value));
   }
   for (const GraphOutput& update : graph.state_updates) {
-    out += fmt::format("{}update {} {}\n", indent, quoted(update.name), graph.value_name(update.value));
+    out += fmt::format("{}update {} {}\n", indent, in_quotes(update.name), graph.value_name(update.value));
   }
   out.append(static_cast<std::size_t>(depth) * 2, ' ');
   out += '}';

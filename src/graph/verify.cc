@@ -83,7 +83,7 @@ class Verifier {
     }
     Result<std::vector<Type>> types = infer_types(graph_, node);
     if (!types.ok()) {
-      Error error = types.error();
+      const Error& error = types.error();
       return fail(&node, error.message, error.expected, error.actual);
     }
     if (types->size() != node.outputs.size()) {

@@ -91,6 +91,7 @@ constexpr std::array kPipeline{
 
 std::string_view nearest_pass(std::string_view name) {
   std::vector<std::string_view> names;
+  names.reserve(std::size(kPipeline));
   for (const PassRow& row : kPipeline) names.push_back(row.name);
   return nearest_name(name, names);
 }

@@ -100,6 +100,8 @@ class Planner {
   KernelChoice tentative_choice(const Node& node) const {
     std::vector<OperandSpec> inputs;
     std::vector<OperandSpec> outputs;
+    inputs.reserve(node.inputs.size());
+    outputs.reserve(node.outputs.size());
     for (const ValueId value : node.inputs) inputs.push_back(contiguous_spec(value));
     for (const ValueId value : node.outputs) outputs.push_back(contiguous_spec(value));
     return choose_kernel({kernel_op(node), &node.attributes, inputs, outputs}, options_.target,

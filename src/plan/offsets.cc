@@ -75,7 +75,7 @@ constexpr std::size_t kLongestFormula = 512;
 
 // `formula`, or, if it is too long to carry around, its value at the bound or more: offsets and ends only
 // fall as symbols do, so what was placed there keeps clear of its neighbours at every size.
-Dim bounded(Dim formula, std::int64_t at_bound) {
+Dim bounded(const Dim& formula, std::int64_t at_bound) {
   return formula.to_string().size() <= kLongestFormula ? formula : Dim(at_bound);
 }
 
@@ -95,7 +95,7 @@ void write_formulas(std::span<const Lifetime> lifetimes, const std::vector<Item>
       const auto j = static_cast<std::size_t>(order[below]);
       if (together(items[i], items[j])) offset = max(offset, ends[j]);
     }
-    offset = bounded(std::move(offset), placement.offsets[i]);
+    offset = bounded(offset, placement.offsets[i]);
     ends[i] = offset + round_up(lifetimes[i].bytes, kArenaAlignment);
     plan.peak = bounded(max(plan.peak, ends[i]), placement.peak);
     plan.offsets[i] = std::move(offset);

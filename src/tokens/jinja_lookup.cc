@@ -154,6 +154,7 @@ Result<Value> Evaluator::evaluate_slice(const Expr& expr) {
     const SliceRange range =
         slice_range(static_cast<std::int64_t>(list->items.size()), parts[0], parts[1], step);
     std::vector<Value> items;
+    items.reserve(static_cast<std::size_t>(range.count));
     for (std::int64_t i = 0; i < range.count; ++i) {
       items.push_back(list->items[static_cast<std::size_t>(range.start + i * range.step)]);
     }

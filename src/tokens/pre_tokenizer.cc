@@ -115,6 +115,7 @@ Result<const PreTokenizer*> PreTokenizer::find(std::string_view name) {
     if (row.name != name) continue;
     static const auto compiled = [] {
       std::vector<Result<PreTokenizer>> rows;
+      rows.reserve(kRows.size());
       for (const PreTokenizerRow& each : kRows) rows.push_back(compile(each.name, each.first, each.second));
       return rows;
     }();

@@ -53,7 +53,7 @@ struct Wrapping<std::int64_t> {
 
 template <class T>
 HONE_INLINE bool unordered(T a) {
-  if constexpr (__is_same(T, double)) return a != a;
+  if constexpr (__is_same(T, double)) return __builtin_isnan(a);
   return false;
 }
 

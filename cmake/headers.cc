@@ -1,0 +1,2 @@
+// The source that a precompiled header must belong to.
+int main() {}
