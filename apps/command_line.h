@@ -1,5 +1,5 @@
-// The command line: verbs and their flags. A front of CLI11 that is compiled once; its headers cost seconds in
-// every source that includes them.
+// The command line: verbs and their flags. A front of CLI11 that is compiled once; its headers cost seconds
+// in every source that includes them.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+// NOLINTNEXTLINE(readability-identifier-naming): its name in CLI11
 namespace CLI {
 class App;
 class Option;

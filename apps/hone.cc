@@ -38,8 +38,9 @@ int finish() {
 
 // The parser says of an unknown verb only that one is missing.
 hone::Error usage_error(const std::vector<Verb>& verbs, std::string_view first, std::string message) {
-  hone::Error out{hone::ErrorCode::Usage,         hone::Fault::User, "command line", std::move(message), {}, {},
-                  "hone --help, hone VERB --help"};
+  hone::Error out{
+      hone::ErrorCode::Usage,         hone::Fault::User, "command line", std::move(message), {}, {},
+      "hone --help, hone VERB --help"};
   std::string names;
   for (const Verb& verb : verbs) {
     if (verb.command.name() == first) return out;

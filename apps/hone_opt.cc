@@ -116,7 +116,12 @@ int main_of(int count, char** values) {
   ParseOutcome outcome = line.parse(count, values);
   if (outcome.kind == ParseOutcome::Kind::HelpShown) return answer_status().ok() ? kExitDone : 1;
   if (outcome.kind == ParseOutcome::Kind::Wrong) {
-    return report_error(Error{ErrorCode::Usage, Fault::User, "command line", std::move(outcome.message), {}, {},
+    return report_error(Error{ErrorCode::Usage,
+                              Fault::User,
+                              "command line",
+                              std::move(outcome.message),
+                              {},
+                              {},
                               "hone-opt --help"},
                         kProgram);
   }

@@ -171,20 +171,19 @@ Status run(BenchFlags& flags) {
 }  // namespace
 
 Verb add_bench(const CommandLine& line) {
-  const Command verb = line.add_verb("bench", "prefill and decode rates beside this machine's measured peaks");
+  const Command verb =
+      line.add_verb("bench", "prefill and decode rates beside this machine's measured peaks");
   auto flags = std::make_shared<BenchFlags>();
   flags->add_to(verb);
   const Flag model = verb.find("MODEL").required(false);
   const Flag shape = verb.option("--shape", flags->shape,
-                                        "a random-weight model of this shape: qwen2-0.5b, smollm2-135m ..");
+                                 "a random-weight model of this shape: qwen2-0.5b, smollm2-135m ..");
   shape.excludes(model);
-  verb.option("--type", flags->type, "type of its matrices: f32, f16, q4_0, q4_1, q8_0")
-      .show_default();
+  verb.option("--type", flags->type, "type of its matrices: f32, f16, q4_0, q4_1, q8_0").show_default();
   verb.option("--save", flags->save, "keep the random-weight model in this file");
   verb.option("-p,--prompt", flags->prompt, "prompt tokens").show_default();
   verb.option("-n,--generate", flags->generate, "tokens to make").show_default();
-  verb.option("-r,--repetitions", flags->repetitions, "after one warm-up; medians are shown")
-      .show_default();
+  verb.option("-r,--repetitions", flags->repetitions, "after one warm-up; medians are shown").show_default();
   return {verb, &flags->json, [flags] {
             if (flags->model.empty() && flags->shape.empty()) {
               return Status(Error{ErrorCode::Usage,

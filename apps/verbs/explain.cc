@@ -177,13 +177,13 @@ Status run(const ExplainFlags& flags) {
 }  // namespace
 
 Verb add_explain(const CommandLine& line) {
-  const Command verb = line.add_verb("explain", "the chain of passes: what each changed, and what the levels cost");
+  const Command verb =
+      line.add_verb("explain", "the chain of passes: what each changed, and what the levels cost");
   auto flags = std::make_shared<ExplainFlags>();
   flags->add_to(verb);
   // Here --ctx is the context of the step that is counted.
   verb.remove("--ctx");
-  verb.option("--ctx", flags->step_context, "context of the step that is counted")
-      .show_default();
+  verb.option("--ctx", flags->step_context, "context of the step that is counted").show_default();
   verb.option("--batch", flags->batch, "sequences in the step that is counted").show_default();
   verb.option("--tokens", flags->tokens, "tokens per sequence in it").show_default();
   verb.option("--stop-after", flags->stop_after, "the last pass to run");

@@ -91,8 +91,7 @@ Verb add_render(const CommandLine& line) {
   const Command verb = line.add_verb("render", "the chat template applied to messages");
   auto flags = std::make_shared<RenderFlags>();
   flags->add_to(verb, true);
-  verb.option("--messages", flags->messages, "a JSON file with `messages`, optionally `tools`")
-      .required();
+  verb.option("--messages", flags->messages, "a JSON file with `messages`, optionally `tools`").required();
   verb.flag("--add-generation-prompt", flags->add_generation_prompt, "end where the answer begins");
   verb.option("--set", flags->variables, "another variable of the template: name=json");
   return {verb, &flags->json, [flags] { return run_render(*flags); }};

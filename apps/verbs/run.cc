@@ -199,8 +199,7 @@ Status run(RunFlags& flags) {
                  fmt::format("{}", flags.generate.max_tokens),
                  {}};
   }
-  const bool has_prompt =
-      flags.prompt_option->given() || !flags.file.empty() || flags.ids_option->given();
+  const bool has_prompt = flags.prompt_option->given() || !flags.file.empty() || flags.ids_option->given();
   const bool chatting = !has_prompt && isatty(STDIN_FILENO) == 1 && !flags.json;
   Prompt prompt;
   if (!chatting) prompt = HONE_TRY(read_prompt(flags));
@@ -246,8 +245,7 @@ Verb add_run(const CommandLine& line) {
   verb.flag("--raw", flags->raw, "continue the text as it stands, without the chat template");
   verb.option("--system", flags->system, "system prompt");
   verb.option("--temperature", generate.sampler.temperature, "0 is greedy").show_default();
-  verb.option("--top-k", generate.sampler.top_k, "keep the k most likely; 0 is off")
-      .show_default();
+  verb.option("--top-k", generate.sampler.top_k, "keep the k most likely; 0 is off").show_default();
   verb.option("--top-p", generate.sampler.top_p, "keep the most likely that sum to p; 1 is off")
       .show_default();
   verb.option("--min-p", generate.sampler.min_p, "drop below p times the most likely; 0 is off")

@@ -129,7 +129,7 @@ Verb add_tokenize(const CommandLine& line) {
   verb.option("--jsonl", flags->jsonl, "a file of {\"text\":..} or {\"ids\":..}, one a line");
   verb.option("--ids", flags->ids, "ids to decode: 1,2,3");
   verb.flag("--no-special", flags->no_special,
-                 "add no begin and end tokens; leave special tokens out when decoding");
+            "add no begin and end tokens; leave special tokens out when decoding");
   verb.flag("--decode", flags->decode, "ids to text");
   return {verb, &flags->json, [flags] { return run(*flags); }};
 }
