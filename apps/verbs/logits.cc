@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "apps/check_ids.h"
+#include "apps/model_notes.h"
 #include "apps/verb.h"
 #include "engine/session.h"
 #include "file/safetensors.h"
@@ -60,12 +61,14 @@ class Collector {
   Status step(const std::vector<std::vector<std::int32_t>>& all, std::int64_t at, std::int64_t chunk) {
     std::vector<std::vector<std::int32_t>> parts;
     std::vector<std::int64_t> past;
+    std::vector<std::int64_t> lengths;
     for (const std::vector<std::int32_t>& ids : all) {
       const auto size = static_cast<std::int64_t>(ids.size());
       const std::int64_t begin = std::min(at, size);
       const std::int64_t end = std::min(at + chunk, size);
       parts.emplace_back(ids.begin() + begin, ids.begin() + end);
       past.push_back(begin);
+      lengths.push_back(size);
     }
     const auto count = static_cast<std::int64_t>(parts[0].size());
     const bool final = at + count == static_cast<std::int64_t>(all[0].size());
@@ -75,7 +78,7 @@ class Collector {
     }
     const bool wanted = !rows.empty();
     if (!wanted) rows.push_back({0, count - 1});
-    const std::span<const float> logits = HONE_TRY(session_.step(parts, past, rows));
+    const std::span<const float> logits = HONE_TRY(session_.step(parts, past, rows, lengths));
     if (wanted) logits_.values.insert(logits_.values.end(), logits.begin(), logits.end());
     for (Matrix& matrix : hidden_) {
       // hidden_norm has the rows of the logits; the others all tokens, of which sequence 0 comes first.
@@ -110,6 +113,7 @@ Status run(const LogitsFlags& flags) {
   options.all_logits = !flags.last;
   options.hidden_outputs = flags.hidden;
   const std::unique_ptr<Session> session = HONE_TRY(Session::prepare(flags.model, options));
+  print_model_notes(session->model());
   for (const std::vector<std::int32_t>& ids : all) {
     HONE_TRY(check_vocabulary(*session, ids));
     HONE_TRY(check_length(*session, static_cast<std::int64_t>(ids.size())));

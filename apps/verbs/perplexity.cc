@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "apps/check_ids.h"
+#include "apps/model_notes.h"
 #include "apps/progress.h"
 #include "apps/verb.h"
 #include "engine/likelihood.h"
@@ -37,6 +38,7 @@ Status run(const PerplexityFlags& flags) {
     text = HONE_TRY(read_text_file(flags.file));
   }
   const std::unique_ptr<Session> session = HONE_TRY(Session::prepare(flags.model, options));
+  print_model_notes(session->model());
   if (flags.ids.empty()) {
     if (session->tokenizer() == nullptr) {
       return Error{ErrorCode::BadModel,

@@ -73,10 +73,8 @@ std::string as_text(const CompiledModel& model, const MemoryStatement& memory, c
       fmt::format("\nactivations: {} = {} bytes at the bound; {:.3f} x the lower bound of {} (placed {})\n",
                   plan.dynamic_peak.to_string(), plan.dynamic_bytes, distance, plan.dynamic_lower_bound_bytes,
                   plan.placement_order);
-  if (plan.fallbacks() > 0) {
-    out += fmt::format("{} of {} launches on fast kernels, the rest on reference kernels\n",
-                       plan.launches() - plan.fallbacks(), plan.launches());
-  }
+  if (plan.fallbacks() > 0) out += plan.fallback_line() + "\n";
+  for (const std::string& warning : model.config.warnings) out += fmt::format("warning: {}\n", warning);
   if (fit != nullptr) {
     out += fmt::format("in this budget: context up to {}, or {} sequences at context {}\n", fit->max_context,
                        fit->max_batch, model.context);

@@ -8,6 +8,7 @@
 #include "apps/check_ids.h"
 #include "apps/interrupt.h"
 #include "apps/level_table.h"
+#include "apps/model_notes.h"
 #include "apps/progress.h"
 #include "apps/verb.h"
 #include "engine/generate.h"
@@ -123,10 +124,6 @@ void print_stats(const RunFlags& flags, Session& session, const Generation& made
   out += fmt::format("{} threads ({}), {}; {} tokens in, {} out; {} launches per token, {} compile\n",
                      plan.target.threads, model.thread_source, isa_name(plan.target.isa), made.prompt_tokens,
                      made.ids.size(), made.launches_per_token, compile_count());
-  if (plan.fallbacks() > 0) {
-    out += fmt::format("{} of {} launches on fast kernels, the rest on reference kernels\n",
-                       plan.launches() - plan.fallbacks(), plan.launches());
-  }
   const std::int64_t peak = session.peak_bytes();
   out += fmt::format("memory: predicted {}, measured {} ({:.3f} of it)\n",
                      human_bytes(session.memory().total_bytes), human_bytes(peak),
@@ -173,6 +170,8 @@ Status chat(const RunFlags& flags, Session& session) {
     const std::vector<std::int32_t> ids =
         HONE_TRY(tokenizer->encode(text, {.parse_special = true, .add_special = false}));
     std::size_t shared = 0;
+    // Keys of another length's rotary table are of no use to this one.
+    if (session.model().config.depends_on_length()) held.clear();
     while (shared < held.size() && shared + 1 < ids.size() && held[shared] == ids[shared]) ++shared;
     const std::span<const std::int32_t> fresh = std::span(ids).subspan(shared);
     HONE_TRY(check_length(session, static_cast<std::int64_t>(ids.size())));
@@ -205,6 +204,7 @@ Status run(RunFlags& flags) {
   if (!chatting) prompt = HONE_TRY(read_prompt(flags));
   Progress progress("loading");
   const std::unique_ptr<Session> session = HONE_TRY(Session::prepare(flags.model, options));
+  print_model_notes(session->model());
   // A prompt that cannot be used is refused before the weights are read.
   std::vector<std::int32_t> ids;
   if (!chatting) {

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <map>
 
 #include "exec/reference_evaluator.h"
@@ -39,6 +40,18 @@ DType dominant_weight_type(const Graph& graph) {
     }
   }
   return best;
+}
+
+// What a run prints as warnings is an error where nothing may pass.
+Status check_warnings(const ModelConfig& config) {
+  if (config.warnings.empty()) return {};
+  return Error{ErrorCode::CheckFailed,
+               Fault::File,
+               "--strict",
+               "the checkpoint says what hone does not know",
+               "only keys and tensors that hone knows",
+               fmt::format("{}", fmt::join(config.warnings, "; ")),
+               "leave --strict out to run without them"};
 }
 
 Status check_options(const EngineOptions& options) {
@@ -83,7 +96,7 @@ Result<Bindings> plan_bound(const ModelConfig& config, const EngineOptions& opti
   HONE_TRY(check_options(options));
   const std::int64_t context =
       options.context > 0 ? options.context : std::min(config.context_length, kDefaultContext);
-  if (context > config.context_length) {
+  if (context > config.context_length && !config.any_context) {
     return bad_option("--ctx", "the model was not trained for a context this long",
                       fmt::format("at most {}", config.context_length), context);
   }
@@ -99,6 +112,7 @@ Result<OptimisedModel> optimise(const Checkpoint& checkpoint, const EngineOption
   HONE_TRY(require_model(checkpoint));
   OptimisedModel model;
   model.config = HONE_TRY(read_config(checkpoint));
+  if (options.strict) HONE_TRY(check_warnings(model.config));
   ChosenTarget chosen = HONE_TRY(choose_target(options));
   model.target = chosen.target;
   model.thread_source = std::move(chosen.thread_source);

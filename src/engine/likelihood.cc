@@ -38,6 +38,7 @@ Result<Likelihood> likelihood(Session& session, std::span<const std::int32_t> id
                  fmt::format("{}", id),
                  {}};
   }
+  const std::int64_t length = count - 1;  // of the one pass over all that is fed
   Likelihood out;
   for (std::int64_t at = 0; at < count - 1; at += chunk) {
     const std::int64_t end = std::min(at + chunk, count - 1);
@@ -45,7 +46,8 @@ Result<Likelihood> likelihood(Session& session, std::span<const std::int32_t> id
     std::vector<Session::Row> rows;
     rows.reserve(static_cast<std::size_t>(end - at));
     for (std::int64_t i = 0; i < end - at; ++i) rows.push_back({0, i});
-    const std::span<const float> logits = HONE_TRY(session.step({&part, 1}, {&at, 1}, rows));  // [rows,V]
+    const std::span<const float> logits =
+        HONE_TRY(session.step({&part, 1}, {&at, 1}, rows, {&length, 1}));  // [rows,V]
     for (std::int64_t i = 0; i < end - at; ++i) {
       out.nll_sum += negative_log_likelihood(
           logits.subspan(static_cast<std::size_t>(i * vocabulary), static_cast<std::size_t>(vocabulary)),

@@ -24,7 +24,7 @@ Status check_strict(const Plan& plan) {
   return Error{ErrorCode::CheckFailed,
                Fault::Hone,
                "--strict",
-               fmt::format("{} of {} launches run on reference kernels", plan.fallbacks(), plan.launches()),
+               plan.fallback_line(),
                "a fast kernel for each",
                std::move(names),
                "leave --strict out to run all the same"};
@@ -91,7 +91,7 @@ std::int64_t Session::peak_bytes() const {
 
 Status Session::fill_inputs(std::span<const std::vector<std::int32_t>> ids,
                             std::span<const std::int64_t> past, std::span<const Row> rows,
-                            std::int64_t tokens) {
+                            std::span<const std::int64_t> lengths, std::int64_t tokens) {
   const std::span<std::byte> id_bytes = HONE_TRY(executor_->input("ids"));
   const std::span<std::byte> position_bytes = HONE_TRY(executor_->input("positions"));
   const std::span<std::byte> row_bytes = HONE_TRY(executor_->input("rows"));
@@ -109,11 +109,20 @@ Status Session::fill_inputs(std::span<const std::vector<std::int32_t>> ids,
   for (std::size_t r = 0; r < rows.size(); ++r) {
     row_data[r] = static_cast<std::int32_t>(rows[r].sequence * tokens + rows[r].index);
   }
+  if (!model_.config.depends_on_length()) return {};
+  const std::span<std::byte> length_bytes = HONE_TRY(executor_->input("lengths"));
+  auto* length_data = reinterpret_cast<std::int32_t*>(length_bytes.data());  // [B]
+  for (std::size_t b = 0; b < ids.size(); ++b) {
+    const std::int64_t length =
+        lengths.empty() ? past[b] + static_cast<std::int64_t>(ids[b].size()) : lengths[b];
+    length_data[b] = static_cast<std::int32_t>(length);
+  }
   return {};
 }
 
 Result<std::span<const float>> Session::step(std::span<const std::vector<std::int32_t>> ids,
-                                             std::span<const std::int64_t> past, std::span<const Row> rows) {
+                                             std::span<const std::int64_t> past, std::span<const Row> rows,
+                                             std::span<const std::int64_t> lengths) {
   std::int64_t tokens = 0;
   std::int64_t context = 1;
   for (std::size_t b = 0; b < ids.size(); ++b) {
@@ -146,7 +155,7 @@ Result<std::span<const float>> Session::step(std::span<const std::vector<std::in
                             {'T', tokens},
                             {'C', context},
                             {'R', static_cast<std::int64_t>(rows.size())}}));
-  HONE_TRY(fill_inputs(ids, past, rows, tokens));
+  HONE_TRY(fill_inputs(ids, past, rows, lengths, tokens));
   executor_->run();
   return output("logits");
 }
@@ -167,6 +176,7 @@ Result<std::span<const float>> Session::prefill(std::span<const std::int32_t> id
                  "give a prompt with -p, -f or --ids"};
   }
   const std::int64_t chunk = model_.plan.bound.find('T').value_or(1);
+  const std::int64_t length = past + static_cast<std::int64_t>(ids.size());
   std::span<const float> logits;
   for (std::size_t at = 0; at < ids.size(); at += static_cast<std::size_t>(chunk)) {
     const std::size_t count = std::min(static_cast<std::size_t>(chunk), ids.size() - at);
@@ -174,7 +184,7 @@ Result<std::span<const float>> Session::prefill(std::span<const std::int32_t> id
     const std::vector<std::int32_t> sequence(part.begin(), part.end());
     const std::int64_t before = past + static_cast<std::int64_t>(at);
     const Row last{0, static_cast<std::int64_t>(count) - 1};
-    logits = HONE_TRY(step({&sequence, 1}, {&before, 1}, {&last, 1}));
+    logits = HONE_TRY(step({&sequence, 1}, {&before, 1}, {&last, 1}, {&length, 1}));
   }
   return logits;
 }

@@ -45,10 +45,13 @@ class Session {
     std::int64_t sequence = 0;
     std::int64_t index = 0;
   };
+  // `lengths[b]`: the length for which the rotary table of sequence b is made, in models whose table depends
+  // on it: while a prompt is fed in chunks, that of the whole prompt; empty: past + ids of each.
   // f32 [rows,V], valid until the next step. Errors: (User) an id outside the vocabulary; a context that is
   // full.
   Result<std::span<const float>> step(std::span<const std::vector<std::int32_t>> ids,
-                                      std::span<const std::int64_t> past, std::span<const Row> rows);
+                                      std::span<const std::int64_t> past, std::span<const Row> rows,
+                                      std::span<const std::int64_t> lengths = {});
 
   // A named output of the last step (hidden states), f32.
   Result<std::span<const float>> output(std::string_view name) const;
@@ -59,7 +62,7 @@ class Session {
  private:
   Session() = default;
   Status fill_inputs(std::span<const std::vector<std::int32_t>> ids, std::span<const std::int64_t> past,
-                     std::span<const Row> rows, std::int64_t tokens);
+                     std::span<const Row> rows, std::span<const std::int64_t> lengths, std::int64_t tokens);
 
   EngineOptions options_;
   std::optional<Checkpoint> checkpoint_;

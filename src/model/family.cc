@@ -1,46 +1,55 @@
 #include "model/family.h"
 
+#include <algorithm>
 #include <array>
 #include <fmt/format.h>
 
-#include "model/decoder.h"
+#include "model/families.h"
 
 namespace hone {
 namespace {
 
-// Llama files store the rows of q and k permuted, pairs side by side; the Qwen families keep halves.
 constexpr std::array kFamilies{
-    Family{.architecture = "llama", .rope_interleaved = true, .build = build_decoder},
-    Family{.architecture = "qwen2", .rope_interleaved = false, .build = build_decoder},
-    Family{.architecture = "qwen3", .rope_interleaved = false, .build = build_decoder},
+    chatglm3_family, gemma2_family, gemma3_family, glm4_family,  llama_family,
+    mistral_family,  olmo2_family,  phi3_family,   qwen2_family, qwen3_family,
 };
 
 }  // namespace
 
-std::span<const Family> families() {
-  return kFamilies;
+bool in_list(std::string_view list, std::string_view word) {
+  while (!list.empty()) {
+    const std::size_t end = std::min(list.find(' '), list.size());
+    if (list.substr(0, end) == word) return true;
+    list.remove_prefix(std::min(end + 1, list.size()));
+  }
+  return false;
 }
 
-Result<const Family*> find_family(std::string_view architecture, std::string_view path) {
+Result<const Family*> find_family(std::string_view architecture, FileStyle style, std::string where) {
   std::string known;
-  for (const Family& family : kFamilies) {
-    if (family.architecture == architecture) return &family;
-    if (!known.empty()) known += ", ";
-    known += family.architecture;
+  for (const auto& family_of : kFamilies) {
+    const Family& family = family_of();
+    const std::string_view list = style == FileStyle::Gguf ? family.gguf : family.hugging_face;
+    if (in_list(list, architecture)) return &family;
+    for (const char c : list) known += c == ' ' ? std::string(", ") : std::string(1, c);
+    if (!list.empty()) known += ", ";
   }
+  known.resize(known.size() - std::min<std::size_t>(2, known.size()));
   return Error{ErrorCode::BadModel,
                Fault::File,
-               fmt::format("{}, key general.architecture", path),
+               std::move(where),
                "hone has no model family for this architecture",
-               known,
+               std::move(known),
                std::string(architecture),
                "use a checkpoint of one of these architectures"};
 }
 
 Result<Graph> build_graph(const Checkpoint& checkpoint, const ModelConfig& config,
                           const BuildOptions& options) {
-  const Family* family = HONE_TRY(find_family(config.architecture, checkpoint.path));
-  return family->build(checkpoint, config, options);
+  const Family* family = HONE_TRY(find_family(config.architecture, config.style, checkpoint.path));
+  ModelBuilder model(checkpoint, config, family->names, options);
+  family->build(model);
+  return model.finish();
 }
 
 }  // namespace hone

@@ -1,4 +1,4 @@
-// The architecture families, one row each. A family turns a checkpoint into a graph of primitive ops.
+// The architecture families: which checkpoints they read, and how each becomes a graph of primitive ops.
 #pragma once
 
 #include <span>
@@ -7,31 +7,36 @@
 #include "base/result.h"
 #include "file/checkpoint.h"
 #include "graph/graph.h"
+#include "model/blocks.h"
 #include "model/config.h"
+#include "model/names.h"
 
 namespace hone {
 
-struct BuildOptions {
-  // Adds the outputs hidden_embed, hidden_0 .. [B,T,D] and hidden_norm [R,D].
-  bool hidden_outputs = false;
-};
-
 struct Family {
-  std::string_view architecture;  // general.architecture
-  bool rope_interleaved = false;  // how the checkpoint's q and k rows are ordered
-  Result<Graph> (*build)(const Checkpoint& checkpoint, const ModelConfig& config,
-                         const BuildOptions& options) = nullptr;
+  std::string_view name;            // of its file in model/
+  std::string_view gguf;            // values of general.architecture, separated by spaces
+  std::string_view hugging_face;    // values of model_type in config.json
+  std::span<const PartName> names;  // where they differ from common_names()
+  // Before the keys are read: what every checkpoint of the family has and no key says. nullptr: nothing.
+  void (*describe)(ModelConfig& config) = nullptr;
+  // After: what follows from the keys. nullptr: nothing.
+  void (*derive)(ModelConfig& config) = nullptr;
+  void (*build)(ModelBuilder& model) = nullptr;
 };
 
-std::span<const Family> families();
+// Of a value of general.architecture or model_type. An error (BadModel) lists the architectures there are;
+// `where` is the place it names.
+Result<const Family*> find_family(std::string_view architecture, FileStyle style, std::string where);
 
-// An error (BadModel) lists the architectures there are. `path` stands in its `where`.
-Result<const Family*> find_family(std::string_view architecture, std::string_view path);
+// True if `word` is one of the words of `list`, which spaces separate.
+bool in_list(std::string_view list, std::string_view word);
 
 // The graph of the checkpoint's model. Inputs: ids i32[B,T], positions i32[B,T] (negative: padding), rows
-// i32[R] (of the flattened [B*T], whose logits are wanted); states k.i and v.i f32[B,C,K,E]; outputs logits
-// f32[R,V] and what `options` adds. Errors: tensors that are missing or have another shape than the metadata
-// says, all of them at once.
+// i32[R] (of the flattened [B*T], whose logits are wanted), and where the rotary table depends on it lengths
+// i32[B] (of the sequences after the step, or after the whole prompt); states k.i and v.i f32[B,C,K,E];
+// outputs logits f32[R,V] and what `options` adds. Errors: keys that are refused, tensors that are missing,
+// have another shape than the metadata says or are of no use, all of them at once.
 Result<Graph> build_graph(const Checkpoint& checkpoint, const ModelConfig& config,
                           const BuildOptions& options);
 

@@ -1,15 +1,56 @@
 #include "model/weights.h"
 
+#include <algorithm>
+#include <array>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-namespace hone {
+#include "base/nearest_name.h"
 
-ValueId Weights::get(const std::string& name, const std::vector<std::int64_t>& shape) {
+namespace hone {
+namespace {
+
+// A folder of another model has thousands of unknown names; beyond this many, their number says enough.
+constexpr std::size_t kMostListed = 64;
+
+// Tables that older exporters stored beside the weights; the graph computes them.
+constexpr std::array<std::string_view, 4> kDerivedTensors{"rotary_emb.inv_freq", "rotary_pos_emb.inv_freq",
+                                                          "self_attn.masked_bias", "rope.freqs"};
+
+bool is_derived(std::string_view name) {
+  return std::any_of(kDerivedTensors.begin(), kDerivedTensors.end(),
+                     [&](std::string_view end) { return name.ends_with(end); });
+}
+
+}  // namespace
+
+std::string Weights::name_of(std::string_view part, std::string_view suffix) const {
+  const std::string stem = tensor_stem(names_, config_.style, part, layer_);
+  if (stem.empty() || suffix.empty()) return stem;
+  return fmt::format("{}.{}", stem, suffix);
+}
+
+bool Weights::has(std::string_view part, std::string_view suffix) {
+  std::string name = name_of(part, suffix);
+  if (name.empty()) return false;
+  const bool there = checkpoint_.find_tensor(name) != nullptr;
+  asked_.insert(std::move(name));
+  return there;
+}
+
+void Weights::skip(std::string_view part, std::string_view suffix) {
+  used_.insert(name_of(part, suffix));
+}
+
+ValueId Weights::get(std::string_view part, const std::vector<std::int64_t>& shape, std::string_view suffix) {
+  std::string name = name_of(part, suffix);
+  if (name.empty()) name = fmt::format("{}.{}", part, suffix);
+  asked_.insert(name);
+  const bool first = used_.insert(name).second;
   const TensorEntry* entry = checkpoint_.find_tensor(name);
   const Shape dims(shape.begin(), shape.end());
   const auto fault = [&](std::string text) {
-    faults_.push_back(std::move(text));
+    if (first) faults_.push_back(std::move(text));
     return builder_.weight(name, Type{DType::F32, dims});
   };
   if (entry == nullptr) return fault(fmt::format("{} is missing", name));
@@ -23,25 +64,65 @@ ValueId Weights::get(const std::string& name, const std::vector<std::int64_t>& s
   return builder_.weight(name, Type{*entry->dtype, dims});
 }
 
-ValueId Weights::get_f32(const std::string& name, const std::vector<std::int64_t>& shape) {
-  const ValueId value = get(name, shape);
+ValueId Weights::get_f32(std::string_view part, const std::vector<std::int64_t>& shape,
+                         std::string_view suffix) {
+  const ValueId value = get(part, shape, suffix);
   const DType dtype = builder_.type(value).dtype;
   if (dtype_row(dtype).is_quantised) {
-    faults_.push_back(fmt::format("{} is block-quantised, which norms and biases cannot be", name));
+    faults_.push_back(
+        fmt::format("{} is block-quantised, which norms and biases cannot be", name_of(part, suffix)));
     return value;
   }
   return dtype == DType::F32 ? value : builder_.cast(value, DType::F32);
 }
 
+std::vector<std::string> Weights::unknown_tensors() const {
+  const std::vector<std::string_view> known(asked_.begin(), asked_.end());
+  std::vector<std::string> out;
+  std::size_t count = 0;
+  for (const TensorEntry& entry : checkpoint_.tensors) {
+    if (used_.contains(entry.name) || is_derived(entry.name)) continue;
+    if (++count > kMostListed) continue;
+    const std::string_view near = nearest_name(entry.name, known);
+    out.push_back(near.empty() || near == entry.name
+                      ? fmt::format("{} is not used by this family", entry.name)
+                      : fmt::format("{} is not used by this family (nearest: {})", entry.name, near));
+  }
+  if (count > kMostListed) out.push_back(fmt::format("{} more tensors are not used", count - kMostListed));
+  return out;
+}
+
 Status Weights::check() const {
-  if (faults_.empty()) return {};
+  const std::vector<std::string> unknown = unknown_tensors();
+  const std::size_t tensors = faults_.size() + unknown.size();
+  if (tensors == 0 && config_.refused.empty()) return {};
+  std::vector<std::string> all;
+  all.reserve(tensors + config_.refused.size());
+  for (const std::string& key : config_.refused) all.push_back(fmt::format("{} is not supported", key));
+  for (std::size_t i = 0; i < std::min(faults_.size(), kMostListed); ++i) all.push_back(faults_[i]);
+  if (faults_.size() > kMostListed) {
+    all.push_back(fmt::format("{} more tensors do not fit", faults_.size() - kMostListed));
+  }
+  all.insert(all.end(), unknown.begin(), unknown.end());
+  std::string message;
+  if (config_.refused.empty()) {
+    message = fmt::format("{} tensors do not fit the model that the metadata describes", tensors);
+  } else if (tensors == 0) {
+    message = fmt::format("{} keys change the model's arithmetic in ways that hone does not implement",
+                          config_.refused.size());
+  } else {
+    message = fmt::format(
+        "{} keys change the model's arithmetic in ways that hone does not implement, and {} "
+        "tensors do not fit the model that the metadata describes",
+        config_.refused.size(), tensors);
+  }
   return Error{ErrorCode::BadModel,
                Fault::File,
                checkpoint_.path,
-               fmt::format("{} tensors do not fit the model that the metadata describes", faults_.size()),
-               "every tensor of the architecture, in its shape",
-               fmt::format("{}", fmt::join(faults_, "; ")),
-               "hone inspect lists the tensors of the file"};
+               std::move(message),
+               fmt::format("the keys and tensors of the family {}, in its shapes", config_.family),
+               fmt::format("{}", fmt::join(all, "; ")),
+               "hone inspect lists the keys and tensors of the file"};
 }
 
 }  // namespace hone

@@ -49,7 +49,7 @@ std::int64_t operands(const std::vector<Operand>& list) {
 }  // namespace
 
 std::int64_t heap_bytes(const Plan& plan) {
-  std::int64_t sum = block(plan.steps.size() * sizeof(Step));
+  std::int64_t sum = block(plan.steps.size() * sizeof(Step)) + text(plan.fallback_reasons);
   for (const Step& step : plan.steps) {
     sum += text(step.op) + text(step.module) + text(step.value) + attributes(step.attributes);
     sum += operands(step.inputs) + operands(step.outputs);

@@ -303,12 +303,28 @@ class Planner {
                                      signature_text(signature),
                                      choice.refusals.empty() ? "" : fmt::format(" ({})", choice.refusals)));
     }
+    if (choice.kernel != nullptr && choice.kernel->reference && options_.level > Level::O0) {
+      note_fallback(op, signature, choice);
+    }
     made.kernel = choice.kernel;
     made.bytes_moved =
         node.op == "copy" ? type_bytes(graph_.type(node.inputs[0])) * Dim(2) : bytes_moved(graph_, node);
     made.operations = operations(graph_, node);
     plan_.steps.push_back(std::move(made));
     return {};
+  }
+
+  // Why an op runs on its reference kernel; the first node of each op speaks for the others.
+  void note_fallback(std::string_view op, const Signature& signature, const KernelChoice& choice) {
+    if (std::find(fallen_back_.begin(), fallen_back_.end(), op) != fallen_back_.end()) return;
+    fallen_back_.emplace_back(op);
+    std::string& reasons = plan_.fallback_reasons;
+    if (!reasons.empty()) reasons += "; ";
+    if (choice.refusals.empty()) {
+      reasons += fmt::format("{} has no fast kernel", op);
+    } else {
+      reasons += fmt::format("{} of {}: {}", op, signature_text(signature), choice.refusals);
+    }
   }
 
   Status report_missing() const {
@@ -430,6 +446,7 @@ class Planner {
   std::vector<Pending> pending_;
   std::vector<PendingPort> ports_;
   std::vector<std::string> missing_;
+  std::vector<std::string> fallen_back_;
   Plan plan_;
 };
 
@@ -438,6 +455,12 @@ class Planner {
 std::int64_t Plan::fallbacks() const {
   if (level == Level::O0) return 0;
   return std::count_if(steps.begin(), steps.end(), [](const Step& step) { return step.kernel->reference; });
+}
+
+std::string Plan::fallback_line() const {
+  if (fallbacks() == 0) return {};
+  return fmt::format("{} of {} launches on fast kernels, the rest on reference kernels because {}",
+                     launches() - fallbacks(), launches(), fallback_reasons);
 }
 
 Result<Plan> make_plan(const Graph& graph, const PlanOptions& options) {

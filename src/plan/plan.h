@@ -101,10 +101,14 @@ struct Plan {
   std::int64_t dynamic_lower_bound_bytes = 0;  // largest set of values alive in one step
   Dim dynamic_peak{0};                         // dynamic_bytes as a formula
   std::string placement_order;
+  // Why fallbacks() is not 0: for each op once, what its fast kernels would need.
+  std::string fallback_reasons;
 
   std::int64_t launches() const { return static_cast<std::int64_t>(steps.size()); }
   // Launches on a reference kernel although the level asks for fast ones.
   std::int64_t fallbacks() const;
+  // "n of m launches on fast kernels, the rest on reference kernels because ..", or empty where all are.
+  std::string fallback_line() const;
 };
 
 struct PlanOptions {

@@ -61,12 +61,14 @@ inline std::unique_ptr<Session> open_session(const std::string& path, const Engi
 }
 
 // The logits [T,V] of all tokens of `ids`, `chunk` of them in a step. The sequence is row `slot` of a batch
-// whose other rows are `others`, which advance by `chunk` too until they end.
+// whose other rows are `others`, which advance by `chunk` too until they end. All of `ids` is one prompt.
 inline std::vector<float> all_logits(Session& session, const Ids& ids, std::int64_t chunk,
                                      std::size_t slot = 0, const std::vector<Ids>& others = {}) {
   std::vector<Ids> batch = others;
   batch.insert(batch.begin() + static_cast<std::ptrdiff_t>(slot), ids);
   std::vector<float> out;
+  std::vector<std::int64_t> lengths;
+  for (const Ids& row : batch) lengths.push_back(static_cast<std::int64_t>(row.size()));
   const auto length = static_cast<std::int64_t>(ids.size());
   for (std::int64_t at = 0; at < length; at += chunk) {
     std::vector<Ids> parts;
@@ -81,7 +83,7 @@ inline std::vector<float> all_logits(Session& session, const Ids& ids, std::int6
     for (std::size_t i = 0; i < parts[slot].size(); ++i) {
       rows.push_back({static_cast<std::int64_t>(slot), static_cast<std::int64_t>(i)});
     }
-    const Result<std::span<const float>> logits = session.step(parts, past, rows);
+    const Result<std::span<const float>> logits = session.step(parts, past, rows, lengths);
     if (!logits.ok()) {
       ADD_FAILURE() << describe(logits.error());
       return {};

@@ -1,38 +1,13 @@
 // Whole models of two layers and random weights: logits against an f64 forward on the dequantised weights.
 #include <gtest/gtest.h>
 
-#include "engine_test_support.h"
+#include "expected_model.h"
 
 namespace hone::test {
 namespace {
 
-struct Expected {
-  std::vector<Ids> ids;                    // two sequences
-  std::vector<std::vector<float>> logits;  // [S,V] of each
-  std::vector<Ids> greedy;  // 16 ids of each: arg max, the whole sequence computed anew at each step
-  std::vector<std::vector<float>> margin;  // largest logit - second largest at each of the 16
-  double largest = 0;                      // |logit|
-};
-
-Expected read_expected(const std::string& name) {
-  const Result<Checkpoint> file = read_safetensors(data_path("gguf/" + name + ".expected.safetensors"));
-  Expected out;
-  if (!file.ok()) {
-    ADD_FAILURE() << describe(file.error());
-    return out;
-  }
-  const std::vector<std::int64_t> ids = tensor_values<std::int64_t>(*file, "input_ids");  // [2,S], padded
-  const std::vector<std::int64_t> lengths = tensor_values<std::int64_t>(*file, "lengths");
-  for (std::size_t i = 0; i < lengths.size(); ++i) {
-    const std::string suffix = i == 0 ? "_0" : "_1";
-    const std::size_t begin = i * ids.size() / lengths.size();
-    out.ids.push_back(to_ids(std::span(ids).subspan(begin, static_cast<std::size_t>(lengths[i]))));
-    out.logits.push_back(tensor_values<float>(*file, "logits" + suffix));
-    out.greedy.push_back(to_ids(tensor_values<std::int64_t>(*file, "greedy" + suffix)));
-    out.margin.push_back(tensor_values<float>(*file, "margin" + suffix));
-    out.largest = std::max(out.largest, largest_magnitude(out.logits.back()));
-  }
-  return out;
+Expected read_tiny(const std::string& name) {
+  return read_expected(data_path("gguf/" + name + ".expected.safetensors"));
 }
 
 EngineOptions options_of(Level level) {
@@ -50,24 +25,6 @@ std::unique_ptr<Session> open_tiny(const std::string& name, const EngineOptions&
   return open_session(data_path("gguf/" + name + ".gguf"), options);
 }
 
-// At each step whose margin is above `undecided`, the reference's tokens so far must give the reference's
-// next token.
-void expect_greedy(Session& session, const Expected& expected, std::size_t i, double undecided) {
-  Ids fed = expected.ids[i];
-  const std::size_t prompt = fed.size();
-  fed.insert(fed.end(), expected.greedy[i].begin(), expected.greedy[i].end() - 1);
-  const std::vector<float> logits = all_logits(session, fed, 64);
-  const auto vocabulary = static_cast<std::size_t>(session.model().config.vocabulary);
-  ASSERT_EQ(logits.size(), fed.size() * vocabulary);
-  int decided = 0;
-  for (std::size_t t = 0; t < expected.greedy[i].size(); ++t) {
-    if (static_cast<double>(expected.margin[i][t]) <= undecided) continue;
-    ++decided;
-    EXPECT_EQ(arg_max(row_of(logits, prompt - 1 + t, vocabulary)), expected.greedy[i][t]) << "step " << t;
-  }
-  EXPECT_GE(decided, 4) << "a margin rule that leaves nothing to check";
-}
-
 class TinyModel : public testing::TestWithParam<const char*> {
  protected:
   // True for the formats that an int8 kernel reads, all of whose names end in _0 or _1.
@@ -77,7 +34,7 @@ class TinyModel : public testing::TestWithParam<const char*> {
 };
 
 TEST_P(TinyModel, LogitsInF32AreWithinTheRoundingOfTheirSums) {
-  const Expected expected = read_expected(GetParam());
+  const Expected expected = read_tiny(GetParam());
   for (const Level level : {Level::O0, Level::O1, Level::O2}) {
     const std::unique_ptr<Session> session = open_tiny(GetParam(), options_of(level));
     ASSERT_NE(session, nullptr);
@@ -96,7 +53,7 @@ TEST_P(TinyModel, LogitsInF32AreWithinTheRoundingOfTheirSums) {
 // weights by 2 to 3 percent in the Frobenius norm. f16 keys and values: one rounding of 2^-11 in each of the
 // 2L branches.
 TEST_P(TinyModel, LogitsAtTheDefaultPrecision) {
-  const Expected expected = read_expected(GetParam());
+  const Expected expected = read_tiny(GetParam());
   const std::unique_ptr<Session> session = open_tiny(GetParam(), options_of(Level::O3));
   ASSERT_NE(session, nullptr);
   const double branches = std::sqrt(2.0 * static_cast<double>(session->model().config.layers));
@@ -124,7 +81,7 @@ TEST_P(TinyModel, LogitsAtTheDefaultPrecision) {
 class TinyBits : public TinyModel {
  protected:
   void SetUp() override {
-    ids_ = read_expected(GetParam()).ids[0];
+    ids_ = read_tiny(GetParam()).ids[0];
     ASSERT_EQ(ids_.size(), 17U);
   }
   Ids ids_;

@@ -1,11 +1,12 @@
 #include "decoder_graph.h"
 
+#include <cmath>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "file/checkpoint.h"
 #include "model/config.h"
-#include "model/decoder.h"
+#include "model/family.h"
 
 namespace hone::test {
 namespace {
@@ -60,20 +61,22 @@ Checkpoint checkpoint_of(const DecoderOptions& options) {
 
 Graph decoder_graph(const DecoderOptions& options) {
   ModelConfig config;
-  config.architecture = "made_up";
+  config.architecture = options.head_norms ? "qwen3" : "qwen2";
+  config.family = config.architecture;
   config.vocabulary = kVocabulary;
   config.dim = kDim;
   config.layers = kLayers;
   config.heads = kHeads;
   config.kv_heads = kKvHeads;
   config.head_dim = kHeadDim;
+  config.v_head_dim = kHeadDim;
   config.ffn = kFfn;
-  config.rotary_dim = options.rotary_dim;
+  config.rope.dim = options.rotary_dim;
   config.context_length = 256;
   config.norm_eps = 1e-5;
-  config.rope_theta = 10000;
-  config.rope_interleaved = options.interleaved;
-  Result<Graph> graph = build_decoder(checkpoint_of(options), config, {});
+  config.attention_scale = 1 / std::sqrt(static_cast<double>(kHeadDim));
+  config.rope.interleaved = options.interleaved;
+  Result<Graph> graph = build_graph(checkpoint_of(options), config, {});
   if (!graph.ok()) {
     ADD_FAILURE() << graph.error().where << ": " << graph.error().message << "; " << graph.error().actual;
     return {};

@@ -1,0 +1,236 @@
+// The metadata of a GGUF file: keys of the GGUF specification behind the prefix `ARCH.`.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <fmt/format.h>
+
+#include "model/config_faults.h"
+#include "model/family.h"
+
+namespace hone {
+namespace {
+
+using enum KeyUse;
+
+// Every key after `ARCH.` that hone knows.
+constexpr std::array kKeys{
+    KeyRow{"embedding_length"},
+    KeyRow{"block_count"},
+    KeyRow{"feed_forward_length"},
+    KeyRow{"context_length"},
+    KeyRow{"attention.head_count"},
+    KeyRow{"attention.head_count_kv"},
+    KeyRow{"attention.key_length"},
+    KeyRow{"attention.value_length"},
+    KeyRow{"attention.layer_norm_rms_epsilon"},
+    KeyRow{"attention.scale"},
+    KeyRow{"attention.sliding_window", Used, "llama phi3 gemma2 gemma3", "0"},
+    KeyRow{"attention.sliding_window_pattern", Used, "gemma2 gemma3"},
+    KeyRow{"attn_logit_softcapping", Used, "gemma2 gemma3", "0"},
+    KeyRow{"final_logit_softcapping", Used, "gemma2 gemma3", "0"},
+    KeyRow{"vocab_size"},
+    KeyRow{"rope.dimension_count"},
+    KeyRow{"rope.freq_base"},
+    KeyRow{"rope.freq_base_swa", Used, "gemma3"},
+    KeyRow{"rope.scale_linear"},
+    KeyRow{"rope.scaling.type"},
+    KeyRow{"rope.scaling.factor"},
+    KeyRow{"rope.scaling.attn_factor"},
+    KeyRow{"rope.scaling.original_context_length"},
+    KeyRow{"rope.scaling.yarn_attn_factor"},
+    KeyRow{"rope.scaling.yarn_beta_fast"},
+    KeyRow{"rope.scaling.yarn_beta_slow"},
+
+    KeyRow{"attention.causal", Refused, "", "true"},
+    KeyRow{"attention.clamp_kqv", Refused, "", "0"},
+    KeyRow{"attention.kv_lora_rank", Refused, "", "0"},
+    KeyRow{"attention.q_lora_rank", Refused, "", "0"},
+    KeyRow{"attention.layer_norm_epsilon", Refused},
+    KeyRow{"attention.max_alibi_bias", Refused, "", "0"},
+    KeyRow{"attention.output_scale", Refused, "", "0|1"},
+    KeyRow{"attention.temperature_length", Refused, "", "0"},
+    KeyRow{"attention.temperature_scale", Refused, "", "0"},
+    KeyRow{"attention.shared_kv_layers", Refused, "", "0"},
+    KeyRow{"attn_output_scale", Refused, "", "1"},
+    KeyRow{"embedding_scale", Refused, "", "0|1"},
+    KeyRow{"residual_scale", Refused, "", "0|1"},
+    KeyRow{"logit_scale", Refused, "", "0|1"},
+    KeyRow{"expert_count", Refused, "", "0"},
+    KeyRow{"expert_used_count", Refused, "", "0"},
+    KeyRow{"expert_shared_count", Refused, "", "0"},
+    KeyRow{"expert_feed_forward_length", Refused, "", "0"},
+    KeyRow{"expert_shared_feed_forward_length", Refused, "", "0"},
+    KeyRow{"expert_weights_norm", Refused, "", "false"},
+    KeyRow{"expert_weights_scale", Refused, "", "0|1"},
+    KeyRow{"expert_gating_func", Refused, "", "0"},
+    KeyRow{"expert_group_count", Refused, "", "0"},
+    KeyRow{"expert_group_used_count", Refused, "", "0"},
+    KeyRow{"leading_dense_block_count", Refused, "", "0"},
+    KeyRow{"interleave_moe_layer_step", Refused, "", "0|1"},
+    KeyRow{"nextn_predict_layers", Refused, "", "0"},
+    KeyRow{"swin_norm", Refused, "", "false"},
+    KeyRow{"use_parallel_residual", Refused, "", "false"},
+    KeyRow{"rope.dimension_sections", Refused},
+    KeyRow{"rope.scaling.yarn_ext_factor", Refused, "", "1|-1"},
+    KeyRow{"rope.scaling.yarn_log_multiplier", Refused, "", "0"},
+
+    KeyRow{"rope.scaling.finetuned", NoEffect},
+    KeyRow{"tensor_data_layout", NoEffect},
+    KeyRow{"mm.tokens_per_image", NoEffect},
+};
+
+// Keys without the prefix that say nothing about the maths.
+constexpr std::array<std::string_view, 7> kOtherPrefixes{"general.", "tokenizer.", "split.",   "quantize.",
+                                                         "imatrix.", "adapter.",   "training."};
+
+std::string value_text(const MetadataValue& value) {
+  if (const auto integer = value.as_integer()) return fmt::format("{}", *integer);
+  if (const auto real = value.as_real()) return fmt::format("{}", *real);
+  if (const auto truth = value.as_bool()) return *truth ? "true" : "false";
+  if (const auto text = value.as_string()) return std::string(text->substr(0, 60));
+  return value.type_text();
+}
+
+void sort_keys(const Metadata& metadata, ModelConfig& config) {
+  const std::string prefix = config.architecture + ".";
+  for (const MetadataEntry& entry : metadata.entries()) {
+    const std::string_view key = entry.key;
+    if (key.starts_with(prefix)) {
+      sort_key(kKeys, key.substr(prefix.size()), key, value_text(entry.value), config);
+      continue;
+    }
+    const bool other = std::any_of(kOtherPrefixes.begin(), kOtherPrefixes.end(),
+                                   [&](std::string_view p) { return key.starts_with(p); });
+    if (!other) config.warnings.push_back(fmt::format("key {} is not known and was not used", key));
+  }
+}
+
+class Reader {
+ public:
+  Reader(const Metadata& metadata, const std::string& architecture, ConfigFaults& faults)
+      : metadata_(metadata), prefix_(architecture + "."), faults_(faults) {}
+
+  std::int64_t need_integer(std::string_view key) {
+    return faults_.take(metadata_.required_integer(prefix_ + std::string(key)), std::int64_t{1});
+  }
+  double need_real(std::string_view key) {
+    return faults_.take(metadata_.required_real(prefix_ + std::string(key)), 0.5);
+  }
+  std::int64_t integer(std::string_view key, std::int64_t otherwise) {
+    return faults_.take(metadata_.optional_integer(prefix_ + std::string(key)), {}).value_or(otherwise);
+  }
+  double real(std::string_view key, double otherwise) {
+    return faults_.take(metadata_.optional_real(prefix_ + std::string(key)), {}).value_or(otherwise);
+  }
+  std::string text(std::string_view key) {
+    return std::string(
+        faults_.take(metadata_.optional_string(prefix_ + std::string(key)), {}).value_or(std::string_view()));
+  }
+  bool has(std::string_view key) const { return metadata_.find(prefix_ + std::string(key)) != nullptr; }
+  const MetadataValue* find(std::string_view key) const { return metadata_.find(prefix_ + std::string(key)); }
+
+ private:
+  const Metadata& metadata_;
+  std::string prefix_;
+  ConfigFaults& faults_;
+};
+
+void read_rope(const Checkpoint& checkpoint, Reader& reader, ModelConfig& config) {
+  RopeConfig& rope = config.rope;
+  rope.theta = reader.real("rope.freq_base", rope.theta);
+  rope.dim = reader.integer("rope.dimension_count", config.head_dim);
+  rope.original_context =
+      static_cast<double>(reader.integer("rope.scaling.original_context_length", config.context_length));
+  rope.factor = reader.real("rope.scaling.factor", reader.real("rope.scale_linear", 1));
+  const std::string type = reader.text("rope.scaling.type");
+  // Phi-3's files name no type: the tensors say it.
+  const bool divided = checkpoint.find_tensor("rope_factors_long.weight") != nullptr;
+  if (type == "longrope" || (divided && (type.empty() || type == "none"))) {
+    rope.kind = RopeKind::LongRope;
+    rope.factor = 1;
+    rope.attention_factor = reader.real("rope.scaling.attn_factor", 1);
+  } else if (type == "linear" || (type.empty() && rope.factor != 1)) {
+    rope.kind = RopeKind::Linear;
+  } else if (type == "yarn") {
+    rope.kind = RopeKind::Yarn;
+    rope.beta_fast = reader.real("rope.scaling.yarn_beta_fast", 32);
+    rope.beta_slow = reader.real("rope.scaling.yarn_beta_slow", 1);
+    const double by_length = rope.factor > 1 ? 0.1 * std::log(rope.factor) + 1 : 1;
+    rope.attention_factor = by_length * reader.real("rope.scaling.attn_factor", 1) *
+                            reader.real("rope.scaling.yarn_attn_factor", 1);
+  } else if (!type.empty() && type != "none") {
+    config.refused.push_back(fmt::format("key {}.rope.scaling.type = {}", config.architecture, type));
+  }
+  if (config.local_rope)
+    config.local_rope->theta = reader.real("rope.freq_base_swa", config.local_rope->theta);
+}
+
+// `sliding_window_pattern`: n, every n-th layer sees everything; or one truth value a layer.
+void read_pattern(const Reader& reader, ModelConfig& config, ConfigFaults& faults) {
+  constexpr std::string_view kKey = "attention.sliding_window_pattern";
+  const MetadataValue* value = reader.find(kKey);
+  if (value == nullptr) return;
+  const std::optional<std::int64_t> period = value->as_integer();
+  const std::optional<MetadataArray> each = value->as_array();
+  if (period && *period >= 1) {
+    for (std::int64_t i = 0; i < config.layers && i < 100'000; ++i) {
+      config.sliding_layers.push_back((i + 1) % *period != 0);
+    }
+  } else if (each && each->element_type() == MetadataType::Bool &&
+             static_cast<std::int64_t>(each->size()) == config.layers) {
+    for (std::uint64_t i = 0; i < each->size(); ++i) {
+      config.sliding_layers.push_back(each->bool_at(i).value_or(false));
+    }
+  } else {
+    faults.add(kKey, "the pattern is a period or one truth value a layer",
+               fmt::format("1 or more, or {} bools", config.layers), value_text(*value));
+  }
+}
+
+}  // namespace
+
+Result<ModelConfig> read_gguf_config(const Checkpoint& checkpoint) {
+  const Metadata& metadata = checkpoint.metadata;
+  ModelConfig config;
+  config.style = FileStyle::Gguf;
+  config.architecture = std::string(HONE_TRY(metadata.required_string("general.architecture")));
+  const Family* family = HONE_TRY(find_family(config.architecture, config.style,
+                                              fmt::format("{}, key general.architecture", checkpoint.path)));
+  config.family = family->name;
+  if (family->describe != nullptr) family->describe(config);
+  sort_keys(metadata, config);
+
+  ConfigFaults faults(checkpoint.path);
+  Reader reader(metadata, config.architecture, faults);
+  config.dim = reader.need_integer("embedding_length");
+  config.layers = reader.need_integer("block_count");
+  config.heads = reader.need_integer("attention.head_count");
+  config.ffn = reader.need_integer("feed_forward_length");
+  config.context_length = reader.need_integer("context_length");
+  config.norm_eps = reader.need_real("attention.layer_norm_rms_epsilon");
+  config.kv_heads = reader.integer("attention.head_count_kv", config.heads);
+  config.head_dim =
+      reader.integer("attention.key_length", config.dim / std::max<std::int64_t>(config.heads, 1));
+  config.v_head_dim = reader.integer("attention.value_length", config.head_dim);
+  config.attention_scale = reader.real("attention.scale", 0);
+  config.attention_softcap = reader.real("attn_logit_softcapping", 0);
+  config.final_softcap = reader.real("final_logit_softcapping", 0);
+  config.sliding_window = reader.integer("attention.sliding_window", 0);
+  read_rope(checkpoint, reader, config);
+  read_pattern(reader, config, faults);
+
+  const TensorEntry* embedding = checkpoint.find_tensor("token_embd.weight");
+  if (embedding != nullptr && embedding->shape.size() == 2) {
+    config.vocabulary = embedding->shape[0];
+  } else {
+    faults.add("token_embd.weight", "the token embedding is missing or no matrix", "[V,D]",
+               embedding == nullptr ? "no such tensor" : fmt::format("{} axes", embedding->shape.size()));
+    config.vocabulary = 1;
+  }
+  if (faults.empty()) complete(checkpoint, config, faults);
+  HONE_TRY(faults.check(config));
+  if (family->derive != nullptr) family->derive(config);
+  return config;
+}
+
+}  // namespace hone

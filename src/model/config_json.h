@@ -1,0 +1,52 @@
+// Typed reads of a JSON object's members, and the parts of config.json that have a file of their own.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "model/config_faults.h"
+
+namespace hone {
+
+// A value for messages: its text, cut to 80 characters.
+std::string json_text(const nlohmann::json& value);
+
+class JsonReader {
+ public:
+  // `prefix` stands before the keys in errors: "rope_scaling.". All three must outlive the reader.
+  JsonReader(const nlohmann::json& object, std::string prefix, ConfigFaults& faults)
+      : object_(object), prefix_(std::move(prefix)), faults_(faults) {}
+
+  // Present and not null.
+  bool has(std::string_view key) const { return find(key) != nullptr; }
+  // nullopt where the key is missing or null; another type is noted as a fault.
+  std::optional<std::int64_t> integer(std::string_view key) const;
+  std::optional<double> real(std::string_view key) const;
+  std::optional<bool> truth(std::string_view key) const;
+  std::optional<std::string> text(std::string_view key) const;
+  std::vector<double> reals(std::string_view key) const;
+  // A missing key is a fault too.
+  std::int64_t need_integer(std::string_view key) const;
+  double need_real(std::string_view key) const;
+  std::string need_text(std::string_view key) const;
+
+ private:
+  const nlohmann::json* find(std::string_view key) const;
+  void wrong_type(std::string_view key, std::string_view expected, const nlohmann::json& value) const;
+  void missing(std::string_view key, std::string_view expected) const;
+
+  const nlohmann::json& object_;
+  std::string prefix_;
+  ConfigFaults& faults_;
+};
+
+// The rotary keys: rope_theta and rope_scaling, or rope_parameters.
+void read_rope_keys(const nlohmann::json& json, const JsonReader& reader, ModelConfig& config,
+                    ConfigFaults& faults);
+
+// ChatGLM's own keys (num_layers, kv_channels, ..).
+void read_chatglm_keys(const nlohmann::json& json, const JsonReader& reader, ModelConfig& config);
+
+}  // namespace hone

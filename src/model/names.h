@@ -1,0 +1,27 @@
+// What a part of a model is called in each style of checkpoint. `{}` stands for the layer; `.weight` or
+// `.bias` follows.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "model/config.h"
+
+namespace hone {
+
+struct PartName {
+  std::string_view part;  // hone's own name: "q_proj"
+  std::string_view gguf;
+  std::string_view hugging_face;
+};
+
+// The names that most families share; a family's own table goes before it.
+std::span<const PartName> common_names();
+
+// "blk.3.attn_q" of "q_proj" in layer 3; empty if no table has the part in this style.
+std::string tensor_stem(std::span<const PartName> family_names, FileStyle style, std::string_view part,
+                        std::int64_t layer);
+
+}  // namespace hone
