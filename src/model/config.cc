@@ -7,6 +7,7 @@
 #include <initializer_list>
 
 #include "base/nearest_name.h"
+#include "model/config_experts.h"
 #include "model/config_faults.h"
 #include "model/family.h"
 
@@ -166,6 +167,7 @@ void complete(const Checkpoint& checkpoint, ModelConfig& config, ConfigFaults& f
 
   RangeCheck check(faults);
   check_sizes(check, checkpoint, config);
+  check_experts(config, faults);
   if (!faults.empty()) return;
   check_rope(check, config, config.rope);
   if (config.local_rope) check_rope(check, config, *config.local_rope);

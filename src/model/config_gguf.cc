@@ -4,6 +4,7 @@
 #include <cmath>
 #include <fmt/format.h>
 
+#include "model/config_experts.h"
 #include "model/config_faults.h"
 #include "model/family.h"
 
@@ -43,36 +44,38 @@ constexpr std::array kKeys{
 
     KeyRow{"attention.causal", Refused, "", "true"},
     KeyRow{"attention.clamp_kqv", Refused, "", "0"},
-    KeyRow{"attention.kv_lora_rank", Refused, "", "0"},
-    KeyRow{"attention.q_lora_rank", Refused, "", "0"},
+    KeyRow{"attention.kv_lora_rank", Used, "deepseek", "0"},
+    KeyRow{"attention.q_lora_rank", Used, "deepseek", "0"},
     KeyRow{"attention.layer_norm_epsilon", Refused},
     KeyRow{"attention.max_alibi_bias", Refused, "", "0"},
     KeyRow{"attention.output_scale", Refused, "", "0|1"},
     KeyRow{"attention.temperature_length", Refused, "", "0"},
     KeyRow{"attention.temperature_scale", Refused, "", "0"},
     KeyRow{"attention.shared_kv_layers", Refused, "", "0"},
+    KeyRow{"attention.key_length_mla", Refused},
+    KeyRow{"attention.value_length_mla", Refused},
     KeyRow{"attn_output_scale", Refused, "", "1"},
     KeyRow{"embedding_scale", Refused, "", "0|1"},
     KeyRow{"residual_scale", Refused, "", "0|1"},
     KeyRow{"logit_scale", Refused, "", "0|1"},
-    KeyRow{"expert_count", Refused, "", "0"},
-    KeyRow{"expert_used_count", Refused, "", "0"},
-    KeyRow{"expert_shared_count", Refused, "", "0"},
-    KeyRow{"expert_feed_forward_length", Refused, "", "0"},
-    KeyRow{"expert_shared_feed_forward_length", Refused, "", "0"},
-    KeyRow{"expert_weights_norm", Refused, "", "false"},
-    KeyRow{"expert_weights_scale", Refused, "", "0|1"},
-    KeyRow{"expert_gating_func", Refused, "", "0"},
-    KeyRow{"expert_group_count", Refused, "", "0"},
-    KeyRow{"expert_group_used_count", Refused, "", "0"},
-    KeyRow{"leading_dense_block_count", Refused, "", "0"},
+    KeyRow{"expert_count", Used, "qwen2_moe qwen3_moe deepseek", "0"},
+    KeyRow{"expert_used_count", Used, "qwen2_moe qwen3_moe deepseek", "0"},
+    KeyRow{"expert_shared_count", Used, "deepseek", "0"},
+    KeyRow{"expert_feed_forward_length", Used, "qwen2_moe qwen3_moe deepseek", "0"},
+    KeyRow{"expert_shared_feed_forward_length", Used, "qwen2_moe", "0"},
+    KeyRow{"expert_weights_norm", Used, "deepseek", "false"},
+    KeyRow{"expert_weights_scale", Used, "deepseek", "0|1"},
+    KeyRow{"expert_gating_func", Used, "deepseek", "0"},
+    KeyRow{"expert_group_count", Used, "deepseek", "0"},
+    KeyRow{"expert_group_used_count", Used, "deepseek", "0"},
+    KeyRow{"leading_dense_block_count", Used, "deepseek", "0"},
     KeyRow{"interleave_moe_layer_step", Refused, "", "0|1"},
     KeyRow{"nextn_predict_layers", Refused, "", "0"},
     KeyRow{"swin_norm", Refused, "", "false"},
     KeyRow{"use_parallel_residual", Refused, "", "false"},
     KeyRow{"rope.dimension_sections", Refused},
     KeyRow{"rope.scaling.yarn_ext_factor", Refused, "", "1|-1"},
-    KeyRow{"rope.scaling.yarn_log_multiplier", Refused, "", "0"},
+    KeyRow{"rope.scaling.yarn_log_multiplier", Used, "deepseek", "0"},
 
     KeyRow{"rope.scaling.finetuned", NoEffect},
     KeyRow{"tensor_data_layout", NoEffect},
@@ -121,6 +124,9 @@ class Reader {
   }
   double real(std::string_view key, double otherwise) {
     return faults_.take(metadata_.optional_real(prefix_ + std::string(key)), {}).value_or(otherwise);
+  }
+  bool truth(std::string_view key, bool otherwise) {
+    return faults_.take(metadata_.optional_bool(prefix_ + std::string(key)), {}).value_or(otherwise);
   }
   std::string text(std::string_view key) {
     return std::string(
@@ -187,6 +193,46 @@ void read_pattern(const Reader& reader, ModelConfig& config, ConfigFaults& fault
   }
 }
 
+// Routed experts and, for DeepSeek's files, multi-head latent attention.
+void read_experts(Reader& reader, ModelConfig& config) {
+  ExpertConfig& experts = config.experts;
+  const bool deepseek = config.family == "deepseek";
+  if (!deepseek && config.family != "qwen2_moe" && config.family != "qwen3_moe") return;
+  experts.count = reader.need_integer("expert_count");
+  experts.per_token = reader.need_integer("expert_used_count");
+  experts.ffn = near_range(reader.need_integer("expert_feed_forward_length"));
+  if (config.family == "qwen2_moe") {
+    experts.shared_count = 1;
+    experts.shared_ffn = reader.integer("expert_shared_feed_forward_length", config.ffn);
+  }
+  if (!deepseek) return;
+  experts.shared_count = near_range(reader.integer("expert_shared_count", 0));
+  experts.shared_ffn = experts.shared_count * experts.ffn;
+  experts.first_layer = reader.integer("leading_dense_block_count", 0);
+  experts.normalise = reader.truth("expert_weights_norm", false);
+  const double scale = reader.real("expert_weights_scale", 0);
+  experts.scale = scale == 0 ? 1 : scale;
+  const std::int64_t gating = reader.integer("expert_gating_func", 1);
+  experts.sigmoid = gating == 2;
+  if (gating != 0 && gating != 1 && gating != 2) {
+    config.refused.push_back(fmt::format("key {}.expert_gating_func = {}", config.architecture, gating));
+  }
+  experts.groups = std::max<std::int64_t>(1, reader.integer("expert_group_count", 1));
+  experts.groups_per_token = std::max<std::int64_t>(1, reader.integer("expert_group_used_count", 1));
+
+  LatentConfig& latent = config.latent;
+  latent.kv_rank = reader.need_integer("attention.kv_lora_rank");
+  latent.q_rank = reader.integer("attention.q_lora_rank", 0);
+  latent.rope_dim = near_range(config.rope.dim);
+  latent.nope_dim = near_range(config.head_dim) - latent.rope_dim;
+  config.kv_heads = config.heads;
+  if (config.rope.kind != RopeKind::Yarn) return;
+  // The files say 0.1 m; what yarn does to cos and sin stands on the scores instead, once for each side.
+  const double each = 1 + reader.real("rope.scaling.yarn_log_multiplier", 0) * std::log(config.rope.factor);
+  config.rope.attention_factor = 1;
+  config.attention_scale = each * each / std::sqrt(static_cast<double>(config.head_dim));
+}
+
 }  // namespace
 
 Result<ModelConfig> read_gguf_config(const Checkpoint& checkpoint) {
@@ -218,6 +264,7 @@ Result<ModelConfig> read_gguf_config(const Checkpoint& checkpoint) {
   config.sliding_window = reader.integer("attention.sliding_window", 0);
   read_rope(checkpoint, reader, config);
   read_pattern(reader, config, faults);
+  read_experts(reader, config);
 
   const TensorEntry* embedding = checkpoint.find_tensor("token_embd.weight");
   if (embedding != nullptr && embedding->shape.size() == 2) {

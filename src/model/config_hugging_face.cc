@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "model/config_experts.h"
 #include "model/config_faults.h"
 #include "model/config_json.h"
 #include "model/family.h"
@@ -37,11 +38,23 @@ constexpr std::array kKeys{
     KeyRow{"rope_local_base_freq", Used, "gemma3", "null"},
     KeyRow{"partial_rotary_factor", Used, "phi3 glm4", "null|1|1.0"},
     KeyRow{"original_max_position_embeddings"},
-    KeyRow{"attention_bias", Used, "llama qwen3 glm4 gemma2 gemma3 olmo2", "false|null"},
+    KeyRow{"attention_bias", Used, "llama qwen3 glm4 gemma2 gemma3 olmo2 qwen3_moe deepseek", "false|null"},
     KeyRow{"mlp_bias", Used, "llama", "false|null"},
-    KeyRow{"sliding_window", Used, "mistral qwen2 qwen3 phi3 gemma2 gemma3", "null"},
-    KeyRow{"use_sliding_window", Used, "qwen2 qwen3", "false|null"},
-    KeyRow{"max_window_layers", Used, "qwen2 qwen3"},
+    KeyRow{"qkv_bias", Used, "qwen2_moe", "false|null"},
+    KeyRow{"decoder_sparse_step", Used, "qwen2_moe qwen3_moe", "1|null"},
+    KeyRow{"mlp_only_layers", Used, "qwen2_moe qwen3_moe", "[]|null"},
+    KeyRow{"n_group", Used, "deepseek", "1|null"},
+    KeyRow{"topk_method", Used, "deepseek", "null"},
+    KeyRow{"scoring_func", Used, "deepseek", "null"},
+    KeyRow{"qk_nope_head_dim", Used, "deepseek"},
+    KeyRow{"qk_rope_head_dim", Used, "deepseek"},
+    KeyRow{"v_head_dim", Used, "deepseek"},
+    KeyRow{"rope_interleave", Used, "deepseek"},
+    KeyRow{"moe_layer_freq", Refused, "", "1|null"},
+    KeyRow{"num_nextn_predict_layers", Refused, "", "0|null"},
+    KeyRow{"sliding_window", Used, "mistral qwen2 qwen3 qwen2_moe qwen3_moe phi3 gemma2 gemma3", "null"},
+    KeyRow{"use_sliding_window", Used, "qwen2 qwen3 qwen2_moe qwen3_moe", "false|null"},
+    KeyRow{"max_window_layers", Used, "qwen2 qwen3 qwen2_moe qwen3_moe"},
     KeyRow{"layer_types"},
     KeyRow{"sliding_window_pattern", Used, "gemma3", "null"},
     KeyRow{"_sliding_window_pattern", Used, "gemma3", "null"},
@@ -56,33 +69,37 @@ constexpr std::array kKeys{
     KeyRow{"attention_sink", Refused, "", "false|null"},
     KeyRow{"clip_qkv", Refused, "", "null"},
     KeyRow{"embedding_multiplier", Refused, "", "1|1.0"},
-    KeyRow{"first_k_dense_replace", Refused, "", "0"},
+    KeyRow{"first_k_dense_replace", Used, "deepseek", "0"},
     KeyRow{"is_encoder_decoder", Refused, "", "false"},
-    KeyRow{"kv_lora_rank", Refused, "", "null"},
+    KeyRow{"kv_lora_rank", Used, "deepseek", "null"},
     KeyRow{"logit_scale", Refused, "", "null|1|1.0"},
     KeyRow{"logits_scaling", Refused, "", "1|1.0"},
-    KeyRow{"moe_intermediate_size", Refused, "", "null|0"},
-    KeyRow{"n_routed_experts", Refused, "", "null|0"},
-    KeyRow{"n_shared_experts", Refused, "", "null|0"},
+    KeyRow{"moe_intermediate_size", Used, "qwen2_moe qwen3_moe deepseek", "null|0"},
+    KeyRow{"n_routed_experts", Used, "deepseek", "null|0"},
+    KeyRow{"n_shared_experts", Used, "deepseek", "null|0"},
     KeyRow{"no_rope_layers", Refused, "", "null|[]"},
-    KeyRow{"norm_topk_prob", Refused, "", "null|false"},
-    KeyRow{"num_experts", Refused, "", "null|0"},
-    KeyRow{"num_experts_per_tok", Refused, "", "null|0"},
-    KeyRow{"num_local_experts", Refused, "", "null|0"},
+    KeyRow{"norm_topk_prob", Used, "qwen2_moe qwen3_moe deepseek", "null|false"},
+    KeyRow{"num_experts", Used, "qwen2_moe qwen3_moe", "null|0"},
+    KeyRow{"num_experts_per_tok", Used, "qwen2_moe qwen3_moe deepseek", "null|0"},
+    KeyRow{"num_local_experts", Used, "qwen2_moe qwen3_moe", "null|0"},
     KeyRow{"parallel_residual", Refused, "", "false|null"},
-    KeyRow{"q_lora_rank", Refused, "", "null"},
+    KeyRow{"q_lora_rank", Used, "deepseek", "null"},
     KeyRow{"qk_layernorm", Refused, "", "false|null"},
     KeyRow{"quantization_config", Refused, "", "null"},
     KeyRow{"compression_config", Refused, "", "null"},
     KeyRow{"residual_multiplier", Refused, "", "1|1.0"},
     KeyRow{"rope_interleaved", Refused, "", "false|null"},
-    KeyRow{"routed_scaling_factor", Refused, "", "null|1|1.0"},
-    KeyRow{"shared_expert_intermediate_size", Refused, "", "null|0"},
-    KeyRow{"topk_group", Refused, "", "null"},
+    KeyRow{"routed_scaling_factor", Used, "deepseek", "null|1|1.0"},
+    KeyRow{"shared_expert_intermediate_size", Used, "qwen2_moe", "null|0"},
+    KeyRow{"topk_group", Used, "deepseek", "null"},
     KeyRow{"use_bidirectional_attention", Refused, "", "false|null"},
     KeyRow{"use_parallel_residual", Refused, "", "false|null"},
     KeyRow{"use_qk_norm", Refused, "", "false|null"},
 
+    KeyRow{"aux_loss_alpha", NoEffect},
+    KeyRow{"ep_size", NoEffect},
+    KeyRow{"qk_head_dim", NoEffect},
+    KeyRow{"seq_aux", NoEffect},
     KeyRow{"_attn_implementation", NoEffect},
     KeyRow{"_attn_implementation_autoset", NoEffect},
     KeyRow{"_name_or_path", NoEffect},
@@ -238,6 +255,7 @@ Result<ModelConfig> read_hugging_face_config(const Checkpoint& checkpoint) {
     read_windows(json, reader, config, faults);
     read_rest(json, reader, config);
     read_rope_keys(json, reader, config, faults);
+    read_expert_keys(json, reader, config, faults);
   }
   if (faults.empty()) complete(checkpoint, config, faults);
   HONE_TRY(faults.check(config));

@@ -6,6 +6,7 @@
 namespace hone {
 
 const Family& chatglm3_family();
+const Family& deepseek_family();
 const Family& gemma2_family();
 const Family& gemma3_family();
 const Family& glm4_family();
@@ -14,6 +15,8 @@ const Family& mistral_family();
 const Family& olmo2_family();
 const Family& phi3_family();
 const Family& qwen2_family();
+const Family& qwen2_moe_family();
 const Family& qwen3_family();
+const Family& qwen3_moe_family();
 
 }  // namespace hone

@@ -10,8 +10,9 @@ namespace hone {
 namespace {
 
 constexpr std::array kFamilies{
-    chatglm3_family, gemma2_family, gemma3_family, glm4_family,  llama_family,
-    mistral_family,  olmo2_family,  phi3_family,   qwen2_family, qwen3_family,
+    chatglm3_family,  deepseek_family, gemma2_family,    gemma3_family, glm4_family,
+    llama_family,     mistral_family,  olmo2_family,     phi3_family,   qwen2_family,
+    qwen2_moe_family, qwen3_family,    qwen3_moe_family,
 };
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include "base/nearest_name.h"
+#include "file/stacked_tensors.h"
 
 namespace hone {
 namespace {
@@ -45,6 +46,7 @@ void Weights::skip(std::string_view part, std::string_view suffix) {
 ValueId Weights::get(std::string_view part, const std::vector<std::int64_t>& shape, std::string_view suffix) {
   std::string name = name_of(part, suffix);
   if (name.empty()) name = fmt::format("{}.{}", part, suffix);
+  if (is_stacked(name) && shape.size() == 3) return get_stack(name, shape);
   asked_.insert(name);
   const bool first = used_.insert(name).second;
   const TensorEntry* entry = checkpoint_.find_tensor(name);
@@ -62,6 +64,33 @@ ValueId Weights::get(std::string_view part, const std::vector<std::int64_t>& sha
     return fault(fmt::format("{} has type {}, which hone cannot decode", name, entry->type_name));
   if (!dtype_row(*entry->dtype).is_float) return fault(fmt::format("{} has type {}", name, entry->type_name));
   return builder_.weight(name, Type{*entry->dtype, dims});
+}
+
+// One tensor for each index of the first axis.
+ValueId Weights::get_stack(const std::string& name, const std::vector<std::int64_t>& shape) {
+  const std::vector<std::int64_t> part(shape.begin() + 1, shape.end());
+  const Shape dims(shape.begin(), shape.end());
+  std::optional<DType> dtype;
+  for (std::int64_t i = 0; i < shape[0]; ++i) {
+    std::string own = name_in_stack(name, i);
+    const TensorEntry* entry = checkpoint_.find_tensor(own);
+    const auto fault = [&](std::string text) { faults_.push_back(std::move(text)); };
+    if (entry == nullptr) {
+      fault(fmt::format("{} is missing", own));
+    } else if (entry->shape != part) {
+      fault(fmt::format("{} is [{}], not [{}]", own, fmt::join(entry->shape, ","), fmt::join(part, ",")));
+    } else if (!entry->dtype || !dtype_row(*entry->dtype).is_float) {
+      fault(fmt::format("{} has type {}, which hone cannot decode", own, entry->type_name));
+    } else if (dtype && *dtype != *entry->dtype) {
+      fault(fmt::format("{} has type {}, not {} like the experts before it", own, entry->type_name,
+                        dtype_name(*dtype)));
+    } else {
+      dtype = entry->dtype;
+    }
+    asked_.insert(own);
+    used_.insert(std::move(own));
+  }
+  return builder_.weight(name, Type{dtype.value_or(DType::F32), dims});
 }
 
 ValueId Weights::get_f32(std::string_view part, const std::vector<std::int64_t>& shape,

@@ -31,6 +31,7 @@ class Weights {
   // same.
   ValueId get(std::string_view part, const std::vector<std::int64_t>& shape,
               std::string_view suffix = "weight");
+  // A part whose name has a `*` and whose shape has three axes is a stack (file/stacked_tensors.h).
   // The same, cast to f32 if it is stored in another float type: norms and biases.
   ValueId get_f32(std::string_view part, const std::vector<std::int64_t>& shape,
                   std::string_view suffix = "weight");
@@ -42,6 +43,7 @@ class Weights {
   Status check() const;
 
  private:
+  ValueId get_stack(const std::string& name, const std::vector<std::int64_t>& shape);
   std::string name_of(std::string_view part, std::string_view suffix) const;
   std::vector<std::string> unknown_tensors() const;
 

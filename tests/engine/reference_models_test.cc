@@ -216,6 +216,13 @@ constexpr Door kDoors[] = {
     {"gemma2", "gguf"},
     {"gemma3", "gguf"},
     {"olmo2", "gguf"},
+    {"qwen3-moe", "config.json"},
+    {"qwen2-moe", "config.json"},
+    {"deepseek-v2-lite", "config.json"},
+    {"deepseek-v2", "config.json"},
+    {"deepseek-v3", "config.json"},
+    {"deepseek-v2-lite", "gguf"},
+    {"deepseek-v3", "gguf"},
 };
 
 // The other form of the same config must give the same bits.
@@ -255,7 +262,12 @@ constexpr const char* kInBothForms[] = {"llama-mha-tied",
                                         "gemma3",
                                         "olmo2",
                                         "qwen2-window",
-                                        "gemma2-scalar"};
+                                        "gemma2-scalar",
+                                        "qwen3-moe",
+                                        "qwen2-moe",
+                                        "deepseek-v2-lite",
+                                        "deepseek-v2",
+                                        "deepseek-v3"};
 
 std::string plain(std::string name) {
   std::replace(name.begin(), name.end(), '-', '_');

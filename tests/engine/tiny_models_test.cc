@@ -172,10 +172,10 @@ TEST_P(TinyBits, DoNotDependOnWhatTheCacheHeld) {
   EXPECT_TRUE(same_bits(all_logits(*session, ids_, 64), fresh));
 }
 
-constexpr const char* kModels[] = {"llama-256-Q4_1",   "llama-256-Q8_0",       "qwen3-256-Q4_0",
-                                   "qwen2-bias-F16",   "llama-rope-freqs-F16", "qwen3-256-Q2_K",
-                                   "qwen3-256-Q3_K_S", "qwen3-256-Q4_K_M",     "qwen3-256-Q5_K_M",
-                                   "qwen3-256-Q6_K",   "qwen3-256-IQ4_NL"};
+constexpr const char* kModels[] = {
+    "llama-256-Q4_1",   "llama-256-Q8_0",   "qwen3-256-Q4_0",   "qwen2-bias-F16",   "llama-rope-freqs-F16",
+    "qwen3-256-Q2_K",   "qwen3-256-Q3_K_S", "qwen3-256-Q4_K_M", "qwen3-256-Q5_K_M", "qwen3-256-Q6_K",
+    "qwen3-256-IQ4_NL", "qwen3moe-F16",     "qwen3moe-Q8_0"};
 
 std::string test_name(const testing::TestParamInfo<const char*>& info) {
   std::string name = info.param;

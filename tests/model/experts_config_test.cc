@@ -1,0 +1,129 @@
+// Keys of routed experts and of multi-head latent attention: ranges, choices that hone does not have, missing
+// experts.
+#include "made_checkpoint.h"
+
+namespace hone::test {
+namespace {
+
+nlohmann::json deepseek_json() {
+  nlohmann::json json = llama_json();
+  const std::pair<const char*, nlohmann::json> keys[] = {{"model_type", "deepseek_v3"},
+                                                         {"n_routed_experts", 8},
+                                                         {"num_experts_per_tok", 2},
+                                                         {"moe_intermediate_size", 6},
+                                                         {"n_shared_experts", 1},
+                                                         {"first_k_dense_replace", 1},
+                                                         {"n_group", 4},
+                                                         {"topk_group", 2},
+                                                         {"kv_lora_rank", 5},
+                                                         {"q_lora_rank", nullptr},
+                                                         {"qk_nope_head_dim", 6},
+                                                         {"qk_rope_head_dim", 4},
+                                                         {"v_head_dim", 3},
+                                                         {"norm_topk_prob", true},
+                                                         {"routed_scaling_factor", 2.5},
+                                                         {"scoring_func", "sigmoid"},
+                                                         {"topk_method", "noaux_tc"}};
+  for (const auto& [key, value] : keys) json[key] = value;
+  return json;
+}
+
+nlohmann::json with(const char* key, nlohmann::json value) {
+  nlohmann::json json = deepseek_json();
+  json[key] = std::move(value);
+  return json;
+}
+
+TEST(ExpertsConfig, SizesOfDeepSeek) {
+  const Result<ModelConfig> config = read_config(made_folder(deepseek_json()));
+  ASSERT_TRUE(config.ok()) << text_of(config.error());
+  EXPECT_TRUE(config->refused.empty());
+  EXPECT_TRUE(config->warnings.empty());
+  EXPECT_EQ(config->head_dim, 10);
+  EXPECT_EQ(config->v_head_dim, 3);
+  EXPECT_EQ(config->kv_heads, 4);
+  EXPECT_EQ(config->rope.dim, 4);
+  EXPECT_TRUE(config->rope.interleaved);
+  EXPECT_EQ(config->latent.q_rank, 0);
+  EXPECT_EQ(config->experts.groups, 4);
+  EXPECT_EQ(config->experts.shared_ffn, 6);
+  EXPECT_TRUE(config->experts.sigmoid);
+  EXPECT_TRUE(config->experts.normalise);
+}
+
+TEST(ExpertsConfig, ChoicesThatAreNotThereAreRefused) {
+  const std::pair<const char*, nlohmann::json> changes[] = {
+      {"scoring_func", "softmax"}, {"topk_method", "greedy"}, {"moe_layer_freq", 2}};
+  for (const auto& [key, value] : changes) {
+    const Result<ModelConfig> config = read_config(made_folder(with(key, value)));
+    ASSERT_TRUE(config.ok()) << text_of(config.error());
+    ASSERT_EQ(config->refused.size(), 1U) << key;
+    EXPECT_NE(config->refused[0].find(key), std::string::npos) << config->refused[0];
+  }
+  nlohmann::json second = with("model_type", "deepseek_v2");
+  second["scoring_func"] = "softmax";
+  second["topk_method"] = "greedy";
+  const Result<ModelConfig> config = read_config(made_folder(second));
+  ASSERT_TRUE(config.ok()) << text_of(config.error());
+  ASSERT_EQ(config->refused.size(), 1U);  // DeepSeek-V2 does not normalise
+  EXPECT_NE(config->refused[0].find("norm_topk_prob"), std::string::npos) << config->refused[0];
+}
+
+TEST(ExpertsConfig, SizesOutOfRange) {
+  constexpr std::int64_t kHuge = std::int64_t{1} << 62;
+  const std::pair<const char*, std::int64_t> changes[] = {{"n_routed_experts", -1},
+                                                          {"n_routed_experts", kHuge},
+                                                          {"num_experts_per_tok", 0},
+                                                          {"num_experts_per_tok", 9},
+                                                          {"num_experts_per_tok", 5},
+                                                          {"moe_intermediate_size", kHuge},
+                                                          {"moe_intermediate_size", 0},
+                                                          {"n_group", 3},
+                                                          {"n_group", 0},
+                                                          {"n_group", 8},
+                                                          {"topk_group", 5},
+                                                          {"topk_group", -2},
+                                                          {"n_shared_experts", kHuge},
+                                                          {"n_shared_experts", -kHuge},
+                                                          {"first_k_dense_replace", -1},
+                                                          {"kv_lora_rank", -3},
+                                                          {"kv_lora_rank", kHuge},
+                                                          {"q_lora_rank", -1},
+                                                          {"qk_nope_head_dim", kHuge},
+                                                          {"qk_nope_head_dim", 0},
+                                                          {"qk_rope_head_dim", 3},
+                                                          {"qk_rope_head_dim", kHuge},
+                                                          {"v_head_dim", 0},
+                                                          {"v_head_dim", -kHuge}};
+  for (const auto& [key, value] : changes) {
+    const Result<ModelConfig> config = read_config(made_folder(with(key, value)));
+    EXPECT_FALSE(config.ok()) << key << " = " << value;
+  }
+}
+
+// Each tensor that is missing has its name in one message; nothing is built by half.
+TEST(ExpertsConfig, MissingExpertsAreNamedOneByOne) {
+  nlohmann::json json = llama_json();
+  json["model_type"] = "qwen3_moe";
+  json["num_experts"] = 3;
+  json["num_experts_per_tok"] = 2;
+  json["moe_intermediate_size"] = 6;
+  Checkpoint checkpoint = made_folder(json);
+  add_tensor(checkpoint, "model.layers.0.mlp.experts.1.up_proj.weight", {6, 16});
+  add_tensor(checkpoint, "model.layers.1.mlp.experts.2.down_proj.weight", {6, 16});
+  const Result<ModelConfig> config = read_config(checkpoint);
+  ASSERT_TRUE(config.ok()) << text_of(config.error());
+  const Result<Graph> graph = build_graph(checkpoint, *config, {});
+  ASSERT_FALSE(graph.ok());
+  const std::string text = text_of(graph.error());
+  for (const char* wanted :
+       {"model.layers.0.mlp.experts.0.up_proj.weight is missing",
+        "model.layers.0.mlp.experts.2.up_proj.weight is missing", "model.layers.1.mlp.gate.weight is missing",
+        "model.layers.1.mlp.experts.2.down_proj.weight is [6,16], not [16,6]"}) {
+    EXPECT_NE(text.find(wanted), std::string::npos) << wanted << " in\n" << text;
+  }
+  EXPECT_EQ(text.find("model.layers.0.mlp.experts.1.up_proj.weight is missing"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace hone::test
