@@ -1,6 +1,8 @@
 // quantize_q8a, gather and swiglu_mlp of every ISA level.
+#include <cmath>
 #include <gtest/gtest.h>
 #include <limits>
+#include <numbers>
 
 #include "matmul_test_support.h"
 
@@ -106,7 +108,22 @@ TEST_P(QuantisedInput, GatherDecodesEveryTable) {
 // silu of the gate's matmul times the up matmul, each with the bits of the matmul kernel. In f32: e^-g has an
 // error of 1.05 ulp, 1 + e^-g, the quotient and the product one rounding each; an ulp is at most two unit
 // roundoffs, and e^-g weighs at most 1 in 1 + e^-g: 2.1 + 3 roundings.
-TEST_P(QuantisedInput, SwigluIsSiluOfOneMatmulTimesTheOther) {
+double gated(std::string_view op, double gate, double up) {
+  if (op == "swiglu_mlp") return gate / (1 + std::exp(-gate)) * up;
+  const double inner = std::sqrt(2 * std::numbers::inv_pi) * (gate + 0.044715 * gate * gate * gate);
+  return gate / 2 * (1 + std::tanh(inner)) * up;
+}
+
+// silu: 5.1 roundings of the product's size (math16.h). gelu: the argument of tanh has 5 roundings, of which
+// x sech^2 x <= 0.45 arrives in tanh, tanh itself adds 2 ulp = 4: less than 8 of |gate/2|, as 1 + tanh may
+// cancel; then the sum and three products, 4 of the result's size.
+double gated_bound(std::string_view op, double gate, double up) {
+  const double expected = std::fabs(gated(op, gate, up));
+  if (op == "swiglu_mlp") return 1.01 * 5.1 * kUnitRoundoff * expected + 1e-40;
+  return 1.01 * kUnitRoundoff * (8 * std::fabs(gate / 2 * up) + 4 * expected) + 1e-40;
+}
+
+TEST_P(QuantisedInput, GatedMlpsAreTheGateOfOneMatmulTimesTheOther) {
   constexpr std::int64_t kK = 320;
   for (const DType dtype : {DType::F32, DType::BF16, DType::Q4_0, DType::Q4_1, DType::Q8_0}) {
     for (const std::int64_t rows : {1, 8, 50}) {
@@ -125,13 +142,14 @@ TEST_P(QuantisedInput, SwigluIsSiluOfOneMatmulTimesTheOther) {
         Tensor out(DType::F32, {rows, n}, 3);
         run_fast(matmul_launch(input, gate.view(), g.view()), GetParam());
         run_fast(matmul_launch(input, up.view(), u.view()), GetParam());
-        const Launch launch{"swiglu_mlp", {}, {input, gate.view(), up.view()}, {out.view()}};
-        run_and_compare_levels(launch, out, GetParam());
-        for (std::int64_t i = 0; i < rows * n; ++i) {
-          const double expected = g.get(i) / (1 + std::exp(-g.get(i))) * u.get(i);
-          ASSERT_LE(std::fabs(out.get(i) - expected),
-                    1.01 * 5.1 * kUnitRoundoff * std::fabs(expected) + 1e-40)
-              << dtype_name(dtype) << " " << i << " gate " << g.get(i);
+        for (const std::string_view op : {"swiglu_mlp", "geglu_mlp"}) {
+          const Launch launch{std::string(op), {}, {input, gate.view(), up.view()}, {out.view()}};
+          run_and_compare_levels(launch, out, GetParam());
+          for (std::int64_t i = 0; i < rows * n; ++i) {
+            const double expected = gated(op, g.get(i), u.get(i));
+            ASSERT_LE(std::fabs(out.get(i) - expected), gated_bound(op, g.get(i), u.get(i)))
+                << op << " " << dtype_name(dtype) << " " << i << " gate " << g.get(i);
+          }
         }
       }
     }
