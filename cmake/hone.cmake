@@ -59,6 +59,8 @@ function(hone_library name)
 endfunction()
 
 # hone_test(NAME [HOT] SOURCES x_test.cc DEPENDS hone_x [LABELS fast|model|long] [ARGS ...]): a GoogleTest program, one ctest entry.
+# SHARDS N: the program's cases as N ctest entries, which run side by side. SANITIZED_FILTER: the cases (a --gtest_filter) that
+# run under sanitizers, of a program whose cases differ in numbers but walk the same code.
 # A case that skips itself says why; scripts/test counts them. (No SKIP_REGULAR_EXPRESSION: ctest lets it win over a failure
 # of another case of the same program.)
 # Label `fast` runs under the sanitizer presets too; `model` needs the small real model; `long` runs only with --long.
@@ -66,7 +68,7 @@ endfunction()
 add_custom_target(hone_threads_tests)
 
 function(hone_test name)
-  cmake_parse_arguments(ARG "HOT" "" "SOURCES;DEPENDS;LABELS;ARGS" ${ARGN})
+  cmake_parse_arguments(ARG "HOT" "SHARDS;SANITIZED_FILTER" "SOURCES;DEPENDS;LABELS;ARGS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE hone_flags ${ARG_DEPENDS} GTest::gtest GTest::gtest_main)
   hone_use_headers(${name} program "${ARG_HOT}")
@@ -76,11 +78,23 @@ function(hone_test name)
   if(NOT ARG_LABELS)
     set(ARG_LABELS fast)
   endif()
-  add_test(NAME ${name} COMMAND ${name} ${ARG_ARGS} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   if(threads IN_LIST ARG_LABELS)
     add_dependencies(hone_threads_tests ${name})
   endif()
-  set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}")
+  if(HONE_SANITIZE AND ARG_SANITIZED_FILTER)
+    list(APPEND ARG_ARGS --gtest_filter=${ARG_SANITIZED_FILTER})
+  endif()
+  if(NOT ARG_SHARDS)
+    add_test(NAME ${name} COMMAND ${name} ${ARG_ARGS} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+    set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}")
+    return()
+  endif()
+  foreach(shard RANGE 1 ${ARG_SHARDS})
+    math(EXPR index "${shard} - 1")
+    add_test(NAME ${name}_${shard} COMMAND ${name} ${ARG_ARGS} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+    set_tests_properties(${name}_${shard} PROPERTIES LABELS "${ARG_LABELS}"
+                         ENVIRONMENT "GTEST_TOTAL_SHARDS=${ARG_SHARDS};GTEST_SHARD_INDEX=${index}")
+  endforeach()
 endfunction()
 
 # hone_fuzz(NAME SOURCES x_fuzz.cc DEPENDS hone_x): a libFuzzer target, built only with HONE_FUZZ.
