@@ -26,7 +26,7 @@ bool is_derived(std::string_view name) {
 }  // namespace
 
 std::string Weights::name_of(std::string_view part, std::string_view suffix) const {
-  const std::string stem = tensor_stem(names_, config_.style, part, layer_);
+  std::string stem = tensor_stem(names_, config_.style, part, layer_);
   if (stem.empty() || suffix.empty()) return stem;
   return fmt::format("{}.{}", stem, suffix);
 }
