@@ -78,7 +78,7 @@ void read_chatglm_keys(const nlohmann::json& json, const JsonReader& reader, Mod
   const bool qkv = everywhere || reader.truth("add_qkv_bias").value_or(false);
   config.qkv_bias = qkv ? Bias::Required : Bias::None;
   config.o_bias = config.feed_forward_bias = everywhere ? Bias::Required : Bias::None;
-  if (const auto tied = reader.truth("tie_word_embeddings")) config.tied = *tied;
+  if (const auto tied = reader.truth("tie_word_embeddings")) config.tied = tied;
 }
 
 }  // namespace hone

@@ -205,7 +205,7 @@ void read_sizes(const JsonReader& reader, ModelConfig& config) {
 }
 
 void read_rest(const nlohmann::json& json, const JsonReader& reader, ModelConfig& config) {
-  if (const auto tied = reader.truth("tie_word_embeddings")) config.tied = *tied;
+  if (const auto tied = reader.truth("tie_word_embeddings")) config.tied = tied;
   if (const auto bias = reader.truth("attention_bias")) {
     config.qkv_bias = *bias ? Bias::Required : Bias::None;
     const bool qkv_only = config.family == "glm4";
