@@ -41,7 +41,7 @@ Status parse_passes(const std::string& text, EngineOptions& options) {
 }  // namespace
 
 void CommonFlags::add_to(const Command& verb, bool model_only) {
-  verb.option("MODEL", model, "a GGUF file").required();
+  verb.option("MODEL", model, "a GGUF file or a Hugging Face folder").required();
   verb.flag("--json", json, "answer as one JSON document");
   if (model_only) return;
   verb.option("--threads", threads, "threads; default min(affinity, CPU quota)");

@@ -90,6 +90,19 @@ ValueId ModelBuilder::attention(ValueId h) {
   return project_output(attend(turn(cut_heads(project(h)))));
 }
 
+ValueId ModelBuilder::head_normed_attention(ValueId h) {
+  const GraphBuilder::Scope scope(build_, "attn");
+  Projections heads = cut_heads(project(h));
+  heads.q = norm(heads.q, "q_norm");
+  heads.k = norm(heads.k, "k_norm");
+  return project_output(attend(turn(heads)));
+}
+
+ValueId ModelBuilder::fused_attention(ValueId h) {
+  const GraphBuilder::Scope scope(build_, "attn");
+  return project_output(attend(turn(cut_heads(project_fused(h)))));
+}
+
 ValueId ModelBuilder::project_output(ValueId x) {
   return linear(x, "o_proj", config_.dim, config_.o_bias);
 }

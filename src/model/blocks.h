@@ -80,6 +80,10 @@ class ModelBuilder {
   ValueId project_output(ValueId x);
   // All of it, for layers that do nothing else to q, k and v.
   ValueId attention(ValueId h);
+  // The same with a norm over each head of q and k before they turn.
+  ValueId head_normed_attention(ValueId h);
+  // The same with q, k and v in one matrix.
+  ValueId fused_attention(ValueId h);
 
   // act(gate) * up of both [..,F], times W_down^T: [B,T,D].
   ValueId feed_forward(ValueId h);

@@ -17,17 +17,11 @@ void derive(ModelConfig& config) {
   if (config.sliding_window > 0) config.sliding_layers.assign(static_cast<std::size_t>(config.layers), true);
 }
 
-ValueId attention(ModelBuilder& model, ValueId h) {
-  const GraphBuilder::Scope scope(model.graph(), "attn");
-  const ModelBuilder::Projections heads = model.cut_heads(model.project_fused(h));
-  return model.project_output(model.attend(model.turn(heads)));
-}
-
 void build(ModelBuilder& model) {
   ValueId x = model.embed();
   for (std::int64_t i = 0; i < model.config().layers; ++i) {
     const ModelBuilder::Layer layer(model, i);
-    x = model.add(x, attention(model, model.norm(x, "attention_norm")));
+    x = model.add(x, model.fused_attention(model.norm(x, "attention_norm")));
     x = model.add(x, model.fused_feed_forward(model.norm(x, "feed_forward_norm")));
     model.end_layer(x);
   }

@@ -11,19 +11,11 @@ void describe(ModelConfig& config) {
   if (config.style == FileStyle::HuggingFace) config.tied = false;
 }
 
-ValueId attention(ModelBuilder& model, ValueId h) {
-  const GraphBuilder::Scope scope(model.graph(), "attn");
-  ModelBuilder::Projections heads = model.cut_heads(model.project(h));
-  heads.q = model.norm(heads.q, "q_norm");
-  heads.k = model.norm(heads.k, "k_norm");
-  return model.project_output(model.attend(model.turn(heads)));
-}
-
 void build(ModelBuilder& model) {
   ValueId x = model.embed();
   for (std::int64_t i = 0; i < model.config().layers; ++i) {
     const ModelBuilder::Layer layer(model, i);
-    x = model.add(x, attention(model, model.norm(x, "attention_norm")));
+    x = model.add(x, model.head_normed_attention(model.norm(x, "attention_norm")));
     x = model.add(x, model.feed_forward(model.norm(x, "feed_forward_norm")));
     model.end_layer(x);
   }
