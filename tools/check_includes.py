@@ -24,6 +24,7 @@ THIRD_PARTY = [
     (r"fmt/.*", EVERYWHERE),
     (r"nlohmann/.*", {"file", "model", "tokens", "engine", "server", "apps"}),
     (r"pcre2\.h", {"tokens"}),
+    (r"utf8proc\.h", {"tokens"}),
     (r"CLI/.*", {"apps"}),
     (r"(\w*mmintrin|x86intrin|arm_neon|cpuid)\.h", {"base", "kernels"}),
     (r"(sys|linux|asm)/[\w/]+\.h", EVERYWHERE),
