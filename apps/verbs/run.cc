@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "apps/check_ids.h"
+#include "apps/generation_flags.h"
 #include "apps/interrupt.h"
 #include "apps/level_table.h"
 #include "apps/model_notes.h"
@@ -24,8 +25,7 @@ struct RunFlags : CommonFlags {
   std::string system;
   bool raw = false;
   bool stats = false;
-  bool ignore_end = false;
-  GenerateOptions generate;
+  GenerationFlags generation;
   std::optional<Flag> prompt_option;
   std::optional<Flag> ids_option;
 };
@@ -100,7 +100,7 @@ Result<std::vector<std::int32_t>> prompt_ids(const RunFlags& flags, const Prompt
   return tokenizer->encode(rendered, {.parse_special = true, .add_special = false});
 }
 
-// One request: the error of an interrupt included.
+// One request: the error of an interrupt included. The state holds the first `past` of `ids`.
 Result<Generation> answer(Session& session, const RunFlags& flags, std::span<const std::int32_t> ids,
                           std::int64_t past) {
   const auto stream = [&](std::string_view piece) {
@@ -111,7 +111,7 @@ Result<Generation> answer(Session& session, const RunFlags& flags, std::span<con
     }
     return !interrupted() && answer_status().ok();
   };
-  return generate(session, ids, past, flags.generate, stream);
+  return generate(session, ids, past, flags.generation.options(), stream);
 }
 
 // The closing report: the number that matters first.
@@ -128,12 +128,14 @@ void print_stats(const RunFlags& flags, Session& session, const Generation& made
   out += fmt::format("memory: predicted {}, measured {} ({:.3f} of it)\n",
                      human_bytes(session.memory().total_bytes), human_bytes(peak),
                      static_cast<double>(peak) / static_cast<double>(session.memory().total_bytes));
+  out += flags.generation.report();
   print_note(out);
   const Result<std::string> table = level_table(flags.model, session.options());
   if (table.ok()) print_note(*table);
 }
 
-Json run_json(Session& session, const Generation& made, std::span<const std::int32_t> ids) {
+Json run_json(const RunFlags& flags, Session& session, const Generation& made,
+              std::span<const std::int32_t> ids) {
   return {{"prompt_ids", std::vector<std::int32_t>(ids.begin(), ids.end())},
           {"ids", made.ids},
           {"text", made.text},
@@ -147,7 +149,8 @@ Json run_json(Session& session, const Generation& made, std::span<const std::int
           {"threads", session.model().plan.target.threads},
           {"isa", isa_name(session.model().plan.target.isa)},
           {"launches_per_token", made.launches_per_token},
-          {"compiles", compile_count()}};
+          {"compiles", compile_count()},
+          {"sampling", flags.generation.report_json()}};
 }
 
 // A conversation: each turn's text after what the state holds already is prefilled, nothing twice.
@@ -173,9 +176,8 @@ Status chat(const RunFlags& flags, Session& session) {
     // Keys of another length's rotary table are of no use to this one.
     if (session.model().config.depends_on_length()) held.clear();
     while (shared < held.size() && shared + 1 < ids.size() && held[shared] == ids[shared]) ++shared;
-    const std::span<const std::int32_t> fresh = std::span(ids).subspan(shared);
     HONE_TRY(check_length(session, static_cast<std::int64_t>(ids.size())));
-    const Generation made = HONE_TRY(answer(session, flags, fresh, static_cast<std::int64_t>(shared)));
+    const Generation made = HONE_TRY(answer(session, flags, ids, static_cast<std::int64_t>(shared)));
     print_answer("\n");
     clear_interrupt();
     held = ids;
@@ -188,16 +190,7 @@ Status chat(const RunFlags& flags, Session& session) {
 
 Status run(RunFlags& flags) {
   const EngineOptions options = HONE_TRY(flags.engine_options());
-  flags.generate.ignore_end_tokens = flags.ignore_end;
-  if (flags.generate.max_tokens < 1) {
-    return Error{ErrorCode::Usage,
-                 Fault::User,
-                 "--max-tokens",
-                 "an answer has at least one token",
-                 "1 or more",
-                 fmt::format("{}", flags.generate.max_tokens),
-                 {}};
-  }
+  HONE_TRY(flags.generation.check());
   const bool has_prompt = flags.prompt_option->given() || !flags.file.empty() || flags.ids_option->given();
   const bool chatting = !has_prompt && isatty(STDIN_FILENO) == 1 && !flags.json;
   Prompt prompt;
@@ -205,6 +198,7 @@ Status run(RunFlags& flags) {
   Progress progress("loading");
   const std::unique_ptr<Session> session = HONE_TRY(Session::prepare(flags.model, options));
   print_model_notes(session->model());
+  HONE_TRY(flags.generation.apply(session->generation_defaults(), options.strict));
   // A prompt that cannot be used is refused before the weights are read.
   std::vector<std::int32_t> ids;
   if (!chatting) {
@@ -217,7 +211,7 @@ Status run(RunFlags& flags) {
   if (chatting) return chat(flags, *session);
   const Generation made = HONE_TRY(answer(*session, flags, ids, 0));
   if (flags.json) {
-    print_json(run_json(*session, made, ids));
+    print_json(run_json(flags, *session, made, ids));
   } else if (session->tokenizer() == nullptr) {
     print_answer(fmt::format("{}\n", Json(made.ids).dump()));
   } else {
@@ -234,26 +228,15 @@ Verb add_run(const CommandLine& line) {
   const Command verb = line.add_verb("run", "generate text; without a prompt on a terminal: chat");
   auto flags = std::make_shared<RunFlags>();
   flags->add_to(verb);
-  GenerateOptions& generate = flags->generate;
   flags->prompt_option = verb.option("-p,--prompt", flags->prompt, "the prompt");
   const Flag file = verb.option("-f,--file", flags->file, "the prompt from a file");
   const Flag ids = verb.option("--ids", flags->ids, "the prompt as token ids: 1,2,3");
   flags->ids_option = ids;
   flags->prompt_option->excludes(file).excludes(ids);
   file.excludes(ids);
-  verb.option("-n,--max-tokens", generate.max_tokens, "most tokens to make").show_default();
   verb.flag("--raw", flags->raw, "continue the text as it stands, without the chat template");
   verb.option("--system", flags->system, "system prompt");
-  verb.option("--temperature", generate.sampler.temperature, "0 is greedy").show_default();
-  verb.option("--top-k", generate.sampler.top_k, "keep the k most likely; 0 is off").show_default();
-  verb.option("--top-p", generate.sampler.top_p, "keep the most likely that sum to p; 1 is off")
-      .show_default();
-  verb.option("--min-p", generate.sampler.min_p, "drop below p times the most likely; 0 is off")
-      .show_default();
-  verb.option("--repeat-penalty", generate.sampler.repeat_penalty, "1 is off").show_default();
-  verb.option("--seed", generate.sampler.seed, "of the draws").show_default();
-  verb.option("--stop", generate.stop, "a text that ends the answer; may be given again");
-  verb.flag("--ignore-end", flags->ignore_end, "go on after an end token");
+  flags->generation.add_to(verb);
   verb.flag("--stats", flags->stats, "close with a report on stderr");
   return {verb, &flags->json, [flags] { return run(*flags); }};
 }

@@ -46,7 +46,10 @@ struct GenerateOptions {
   std::int32_t top_k = 0;     // 0 is off
   double top_p = 1;           // 1 is off
   double min_p = 0;           // 0 is off
+  double typical_p = 1;       // 1 is off
   double repeat_penalty = 1;  // 1 is off
+  double presence_penalty = 0;
+  double frequency_penalty = 0;
   std::uint64_t seed = 0;
   std::vector<std::string> stop{};  // texts that end the answer; not part of it
 };

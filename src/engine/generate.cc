@@ -1,5 +1,6 @@
 #include "engine/generate.h"
 
+#include <algorithm>
 #include <chrono>
 #include <optional>
 
@@ -42,6 +43,12 @@ class TextStream {
   const TextCallback& on_text_;
 };
 
+bool ends_generation(const Session& session, std::int32_t id) {
+  const std::vector<std::int32_t>& ends = session.generation_defaults().end_ids;
+  if (std::ranges::find(ends, id) != ends.end()) return true;
+  return session.tokenizer() != nullptr && session.tokenizer()->is_end_of_generation(id);
+}
+
 }  // namespace
 
 Result<Generation> generate(Session& session, std::span<const std::int32_t> prompt, std::int64_t past,
@@ -51,29 +58,27 @@ Result<Generation> generate(Session& session, std::span<const std::int32_t> prom
   Sampler sampler = HONE_TRY(
       Sampler::create(options.sampler, static_cast<std::int32_t>(session.model().config.vocabulary)));
   Generation out;
-  out.prompt_tokens = static_cast<std::int64_t>(prompt.size());
+  const auto held = static_cast<std::size_t>(std::clamp(past, std::int64_t{0}, std::ssize(prompt)));
+  const std::span<const std::int32_t> fresh = prompt.subspan(held);
+  out.prompt_tokens = std::ssize(fresh);
   const std::int64_t launches_before = session.executor().launches();
-  std::span<const float> logits = HONE_TRY(session.prefill(prompt, past));
-  out.prefill_tokens_per_s = static_cast<double>(prompt.size()) / seconds_since(begin);
+  std::span<const float> logits = HONE_TRY(session.prefill(fresh, past));
+  out.prefill_tokens_per_s = static_cast<double>(fresh.size()) / seconds_since(begin);
   out.launches_per_token = session.executor().launches() - launches_before;
 
-  std::vector<std::int32_t> history(prompt.begin(), prompt.end());
   TextStream stream(tokenizer, options, on_text);
   std::int64_t position = past + out.prompt_tokens;
   Clock::time_point first = Clock::now();
   std::int64_t decode_steps = 0;
   while (static_cast<std::int64_t>(out.ids.size()) < options.max_tokens) {
-    const std::int32_t id = HONE_TRY(sampler.sample(logits, history, static_cast<std::uint64_t>(position)));
+    const std::int32_t id =
+        HONE_TRY(sampler.sample(logits, prompt, out.ids, static_cast<std::uint64_t>(position)));
     if (out.ids.empty()) {
       out.first_token_s = seconds_since(begin);
       first = Clock::now();
     }
-    const bool end =
-        tokenizer != nullptr && tokenizer->is_end_of_generation(id) && !options.ignore_end_tokens;
-    if (!end) {
-      out.ids.push_back(id);
-      history.push_back(id);
-    }
+    const bool end = !options.ignore_end_tokens && ends_generation(session, id);
+    if (!end) out.ids.push_back(id);
     if (end || stream.push(id)) {
       out.finish = Finish::Stop;
       break;

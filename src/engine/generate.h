@@ -25,8 +25,8 @@ struct Generation {
   std::vector<std::int32_t> ids;  // without the end token
   std::string text;
   Finish finish = Finish::Length;
-  std::int64_t prompt_tokens = 0;
-  double first_token_s = 0;  // from the call to the first id
+  std::int64_t prompt_tokens = 0;  // that were run: without `past`
+  double first_token_s = 0;        // from the call to the first id
   double prefill_tokens_per_s = 0;
   double decode_tokens_per_s = 0;  // 0 if fewer than two ids were made
   std::int64_t launches_per_token =
@@ -36,9 +36,10 @@ struct Generation {
 // Called with each piece of text as it becomes certain; false ends the generation (Finish::Stop).
 using TextCallback = std::function<bool(std::string_view text)>;
 
-// Continues `prompt`, whose tokens follow `past` tokens that the session's state holds already. Stops at an
-// end-of-generation token or a stop text (Stop), or at max_tokens or the end of the context (Length).
-// Errors: an empty prompt; a prompt longer than the context; those of the sampler.
+// Continues `prompt`, of whose tokens the session's state holds the first `past` already. Stops at an
+// end-of-generation token (the tokenizer's and those of Session::generation_defaults) or a stop text (Stop),
+// or at max_tokens or the end of the context (Length). Errors: no token after `past`; a prompt longer than
+// the context; those of the sampler.
 Result<Generation> generate(Session& session, std::span<const std::int32_t> prompt, std::int64_t past,
                             const GenerateOptions& options, const TextCallback& on_text = {});
 

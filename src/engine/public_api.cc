@@ -121,7 +121,10 @@ hone::GenerateOptions generate_options(const GenerateOptions& options) {
                  .top_k = options.top_k,
                  .top_p = options.top_p,
                  .min_p = options.min_p,
+                 .typical_p = options.typical_p,
                  .repeat_penalty = options.repeat_penalty,
+                 .presence_penalty = options.presence_penalty,
+                 .frequency_penalty = options.frequency_penalty,
                  .seed = options.seed};
   out.stop = options.stop;
   return out;

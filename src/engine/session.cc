@@ -71,6 +71,7 @@ Result<std::unique_ptr<Session>> Session::prepare(const std::string& path, const
   if (checkpoint.metadata.find("tokenizer.ggml.model") != nullptr) {
     session->tokenizer_ = HONE_TRY(Tokenizer::from_metadata(checkpoint.metadata));
   }
+  session->defaults_ = HONE_TRY(hone::generation_defaults(checkpoint));
   // The pages of the headers and what compiling left on the heap are not needed any more.
   checkpoint.drop_pages();
   malloc_trim(0);

@@ -11,6 +11,7 @@
 #include "engine/compile.h"
 #include "engine/memory_statement.h"
 #include "exec/executor.h"
+#include "tokens/generation_defaults.h"
 #include "tokens/tokenizer.h"
 
 namespace hone {
@@ -32,6 +33,7 @@ class Session {
   const MemoryStatement& memory() const { return memory_; }
   // nullptr if the checkpoint carries no tokenizer.
   const Tokenizer* tokenizer() const { return tokenizer_ ? &*tokenizer_ : nullptr; }
+  const GenerationDefaults& generation_defaults() const { return defaults_; }
   double load_seconds() const { return load_seconds_; }
   // What the process has grown by since before the load, at its peak.
   std::int64_t peak_bytes() const;
@@ -69,6 +71,7 @@ class Session {
   CompiledModel model_;
   MemoryStatement memory_;
   std::optional<Tokenizer> tokenizer_;
+  GenerationDefaults defaults_;
   std::unique_ptr<Executor> executor_;
   double load_seconds_ = 0;
   std::int64_t resident_before_ = 0;

@@ -3,11 +3,12 @@
 import json
 import os
 import re
+import shutil
 import struct
 import unittest
 
 import command
-from command import CONTEXT, IDS, LLAMA, LLAMA_Q4, QWEN, VOCABULARY, CommandTest
+from command import CONTEXT, DATA, IDS, LLAMA, LLAMA_Q4, QWEN, VOCABULARY, CommandTest
 from gguf_bytes import Gguf, write_sparse_llama
 
 RUN_FIELDS = {"prompt_ids", "ids", "text", "finish", "load_s", "first_token_s", "prefill_tokens_per_s", "decode_tokens_per_s",
@@ -68,6 +69,40 @@ class RunTest(CommandTest):
         first = self.answer(*hot, 7)["ids"]
         self.assertEqual(self.answer(*hot, 7)["ids"], first)
         self.assertNotEqual(self.answer(*hot, 8)["ids"], first)
+
+    def model_folder(self, **generation):
+        folder = self.path("model")
+        shutil.copytree(os.path.join(DATA, "models", "llama-gqa"), folder)
+        self.write("model/generation_config.json", json.dumps(generation))
+        return folder
+
+    def test_the_checkpoints_recommendations_count_unless_a_flag_does(self):
+        folder = self.model_folder(do_sample=True, temperature=0.7, top_k=20, eos_token_id=[3, 4], max_new_tokens=9)
+        made = self.answer("run", folder, "--ids", "1,2,3", "--ignore-end")
+        self.assertEqual(len(made["ids"]), 9)
+        sampling = made["sampling"]
+        self.assertEqual((sampling["temperature"], sampling["top_k"], sampling["end_ids"]), (0.7, 20, [3, 4]))
+        self.assertEqual(sampling["from"]["top_k"], "generation_config.json: top_k")
+        flags = ("--top-k", 7, "--temperature", 0, "-n", 5, "--ignore-end")
+        made = self.answer("run", folder, "--ids", "1,2,3", *flags)
+        sampling = made["sampling"]
+        self.assertEqual((sampling["temperature"], sampling["top_k"], sampling["max_tokens"]), (0, 7, 5))
+        self.assertEqual(sampling["from"]["top_k"], "--top-k")
+        done = self.ok("run", folder, "--ids", "1,2,3", "--stats", *flags)
+        self.assertIn("sampling: greedy (--temperature), top-k 7 (--top-k), at most 5 tokens (--max-tokens)", done.err)
+
+    def test_an_end_id_of_the_checkpoint_ends(self):
+        free = self.answer("run", self.model_folder(), "--ids", "1,2,3", "-n", 8, "--ignore-end")["ids"]
+        self.write("model/generation_config.json", json.dumps({"eos_token_id": [511, free[3]]}))
+        made = self.answer("run", self.path("model"), "--ids", "1,2,3", "-n", 8)
+        self.assertEqual((made["ids"], made["finish"]), (free[:free.index(free[3])], "stop"))
+
+    def test_a_recommendation_that_cannot_be_followed_is_named(self):
+        folder = self.model_folder(num_beams=4)
+        self.assertIn("num_beams = 4", self.ok("run", folder, "--ids", "1", "-n", 1).err)
+        self.fails(5, "run", folder, "--ids", "1", "-n", 1, "--strict", says=("num_beams = 4",))
+        self.write("model/generation_config.json", '{"top_p": 7}')
+        self.fails_both(3, "run", folder, "--ids", "1", says=("generation_config.json: top_p", "7"), fault="file")
 
     def test_raw_leaves_the_chat_template_out(self):
         plain = self.answer("run", LLAMA, "-p", "x", "-n", 1)["prompt_ids"]

@@ -67,6 +67,9 @@ class UsageTest(CommandTest):
                 (("--top-p", "0"), ("top-p",)),
                 (("--top-k", "-2"), ("top-k", "-2")),
                 (("--min-p", "2"), ("min-p", "2")),
+                (("--typical-p", "0"), ("typical-p",)),
+                (("--presence-penalty", "nan"), ("presence-penalty", "nan")),
+                (("--frequency-penalty", "inf"), ("frequency-penalty", "inf")),
                 (("--repeat-penalty", "0"), ("repeat-penalty",))):
             with self.subTest(flags=flags):
                 error = self.fails_both(2, *run, *flags, says=says, fault="user")
