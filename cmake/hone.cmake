@@ -43,6 +43,9 @@ endfunction()
 
 # `hot`: loops over numbers, which sanitizers make slow enough; optimised a little in those builds.
 function(hone_use_headers target kind hot)
+  if(hot)
+    target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O3>)
+  endif()
   if(HONE_SANITIZE AND hot)
     target_compile_options(${target} PRIVATE -O1)
   elseif(HONE_SANITIZE)
@@ -50,15 +53,24 @@ function(hone_use_headers target kind hot)
   endif()
 endfunction()
 
-# hone_library(NAME [HOT] SOURCES a.cc b.cc DEPENDS hone_base fmt::fmt): a static library `hone_NAME` of folder src/NAME.
+# With HONE_TOGETHER the sources of a target are compiled eight at a time: the headers that they share cost more than they do.
+# Their anonymous namespaces are then one, so a name in one stands for one thing in all sources of a folder. ALONE: sources
+# that all define the same few names, as every model family has its build().
+function(hone_together target)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ${HONE_TOGETHER} UNITY_BUILD_BATCH_SIZE 8)
+endfunction()
+
+# hone_library(NAME [HOT] SOURCES a.cc b.cc [ALONE c.cc] DEPENDS hone_base fmt::fmt): a static library `hone_NAME` of folder src/NAME.
 function(hone_library name)
-  cmake_parse_arguments(ARG "HOT" "" "SOURCES;DEPENDS" ${ARGN})
-  add_library(hone_${name} STATIC ${ARG_SOURCES})
+  cmake_parse_arguments(ARG "HOT" "" "SOURCES;ALONE;DEPENDS" ${ARGN})
+  add_library(hone_${name} STATIC ${ARG_SOURCES} ${ARG_ALONE})
+  hone_together(hone_${name})
+  set_source_files_properties(${ARG_ALONE} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   target_link_libraries(hone_${name} PUBLIC hone_flags ${ARG_DEPENDS})
   hone_use_headers(hone_${name} static "${ARG_HOT}")
 endfunction()
 
-# hone_test(NAME [HOT] SOURCES x_test.cc DEPENDS hone_x [LABELS fast|model|long] [ARGS ...]): a GoogleTest program, one ctest entry.
+# hone_test(NAME [HOT] [TOGETHER] SOURCES x_test.cc DEPENDS hone_x [LABELS fast|model|long] [ARGS ...]): a GoogleTest program, one ctest entry.
 # SHARDS N: the program's cases as N ctest entries, which run side by side. SANITIZED_FILTER: the cases (a --gtest_filter) that
 # run under sanitizers, of a program whose cases differ in numbers but walk the same code.
 # A case that skips itself says why; scripts/test counts them. (No SKIP_REGULAR_EXPRESSION: ctest lets it win over a failure
@@ -68,13 +80,17 @@ endfunction()
 add_custom_target(hone_threads_tests)
 
 function(hone_test name)
-  cmake_parse_arguments(ARG "HOT" "SHARDS;SANITIZED_FILTER" "SOURCES;DEPENDS;LABELS;ARGS" ${ARGN})
+  cmake_parse_arguments(ARG "HOT;TOGETHER" "SHARDS;SANITIZED_FILTER" "SOURCES;DEPENDS;LABELS;ARGS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
+  if(ARG_TOGETHER)
+    hone_together(${name})
+  endif()
   target_link_libraries(${name} PRIVATE hone_flags ${ARG_DEPENDS} GTest::gtest GTest::gtest_main)
   hone_use_headers(${name} program "${ARG_HOT}")
   # What a test computes itself is small; its compile time is not.
   target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
-  target_compile_definitions(${name} PRIVATE HONE_TEST_DATA="${CMAKE_SOURCE_DIR}/tests/data")
+  target_compile_definitions(${name} PRIVATE HONE_TEST_DATA="${CMAKE_SOURCE_DIR}/tests/data"
+                             HONE_TEST_SANITIZED=$<BOOL:${HONE_SANITIZE}>)
   if(NOT ARG_LABELS)
     set(ARG_LABELS fast)
   endif()

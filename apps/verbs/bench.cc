@@ -9,9 +9,9 @@
 #include <unistd.h>
 
 #include "apps/verb.h"
-#include "bench/peaks.h"
 #include "engine/random_model.h"
 #include "engine/session.h"
+#include "kernels/peaks.h"
 
 namespace hone {
 namespace {
@@ -134,7 +134,7 @@ Status run(BenchFlags& flags) {
   const std::unique_ptr<ModelFile> file = HONE_TRY(ModelFile::make(flags));
   const std::unique_ptr<Session> session = HONE_TRY(Session::open(file->path(), options));
   const Plan& plan = session->model().plan;
-  const bench::Peaks peaks = HONE_TRY(bench::measure_peaks(session->executor().pool(), plan.target.isa));
+  const Peaks peaks = HONE_TRY(measure_peaks(session->executor().pool(), plan.target.isa));
   const Rates rates = HONE_TRY(measure(*session, flags));
   const StepCost cost = HONE_TRY(step_cost(plan, flags.prompt));
   const bool int8 = session->model().precision.int8_activations;

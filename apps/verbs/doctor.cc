@@ -8,10 +8,10 @@
 #include "apps/verb.h"
 #include "base/machine.h"
 #include "base/machine_findings.h"
-#include "bench/peaks.h"
 #include "engine/compile.h"
 #include "engine/memory_statement.h"
 #include "file/open.h"
+#include "kernels/peaks.h"
 
 namespace hone {
 namespace {
@@ -65,7 +65,7 @@ Result<MachineState> examine(const DoctorFlags& flags) {
   return state;
 }
 
-Json as_json(const MachineState& state, const bench::Peaks* peaks) {
+Json as_json(const MachineState& state, const Peaks* peaks) {
   Json findings = Json::array();
   for (const MachineFinding& finding : machine_findings(state)) {
     findings.push_back({{"name", finding.name}, {"detail", finding.detail}, {"fix", finding.fix}});
@@ -109,7 +109,7 @@ std::string or_none(const std::string& text) {
   return text.empty() ? "not told by this system" : text;
 }
 
-std::string as_text(const MachineState& state, const bench::Peaks* peaks) {
+std::string as_text(const MachineState& state, const Peaks* peaks) {
   const ProcessorFacts& processor = state.processor;
   std::string out = fmt::format("processor      {}{}\n", processor.name,
                                 processor.under_hypervisor ? ", in a virtual machine" : "");
@@ -150,12 +150,12 @@ Status run(const DoctorFlags& flags) {
                  {}};
   }
   const MachineState state = HONE_TRY(examine(flags));
-  bench::Peaks peaks;
+  Peaks peaks;
   if (!flags.skip_peaks) {
     const std::unique_ptr<ThreadPool> pool = HONE_TRY(ThreadPool::create(state.threads));
-    peaks = HONE_TRY(bench::measure_peaks(*pool, state.processor.best));
+    peaks = HONE_TRY(measure_peaks(*pool, state.processor.best));
   }
-  const bench::Peaks* shown = flags.skip_peaks ? nullptr : &peaks;
+  const Peaks* shown = flags.skip_peaks ? nullptr : &peaks;
   if (flags.json) {
     print_json(as_json(state, shown));
   } else {

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "kernel_case.h"
-#include "peaks.h"
+#include "kernels/peaks.h"
 #include "tensor/block_formats.h"
 
 namespace hone::bench {

@@ -46,7 +46,7 @@ const WrittenType& row_of(DType type) {
 }
 
 // The layer number of "blk.7.ffn_down.weight"; -1 of a tensor outside the layers.
-std::int64_t layer_of(std::string_view name) {
+std::int64_t layer_number(std::string_view name) {
   if (!name.starts_with("blk.")) return -1;
   name.remove_prefix(4);
   std::int64_t layer = 0;
@@ -64,8 +64,9 @@ bool is_sensitive(const Checkpoint& checkpoint, std::string_view name) {
     return false;
   }
   std::int64_t layers = 0;
-  for (const TensorEntry& tensor : checkpoint.tensors) layers = std::max(layers, layer_of(tensor.name) + 1);
-  const std::int64_t layer = layer_of(name);
+  for (const TensorEntry& tensor : checkpoint.tensors)
+    layers = std::max(layers, layer_number(tensor.name) + 1);
+  const std::int64_t layer = layer_number(name);
   const std::int64_t eighth = layers / 8;
   return layer < eighth || layer >= 7 * layers / 8 || (layer - eighth) % 3 == 2;
 }

@@ -16,8 +16,6 @@
 namespace hone {
 namespace {
 
-constexpr std::string_view kAlignmentKey = "general.alignment";
-constexpr std::uint64_t kDefaultAlignment = 32;
 constexpr std::uint64_t kSmallestAlignment = 8;
 // Smallest encodings: key of one byte, value type, value of one byte; name of one byte, axes, type, offset.
 constexpr std::uint64_t kSmallestEntry = 8 + 1 + 4 + 1;
@@ -71,7 +69,7 @@ class GgufParser {
   std::uint64_t size_;
   std::uint64_t tensor_count_ = 0;
   std::uint64_t metadata_count_ = 0;
-  std::uint64_t alignment_ = kDefaultAlignment;
+  std::uint64_t alignment_ = kGgufDefaultAlignment;
   std::vector<TensorPlace> places_;
   Checkpoint out_;
 };
@@ -240,7 +238,7 @@ Status GgufParser::parse_metadata() {
     const MetadataType type = HONE_TRY(parse_value_type("a metadata value type"));
     const std::uint64_t value_at = reader_.position();
     const MetadataValue value = HONE_TRY(parse_value(type));
-    if (key == kAlignmentKey) HONE_TRY(read_alignment(value_at, value));
+    if (key == kGgufAlignmentKey) HONE_TRY(read_alignment(value_at, value));
     out_.metadata.add(key, value);
   }
   return check_keys();

@@ -16,6 +16,9 @@
 
 namespace hone {
 
+inline constexpr std::string_view kGgufAlignmentKey = "general.alignment";
+inline constexpr std::uint32_t kGgufDefaultAlignment = 32;
+
 // Limits of this reader, beyond those of the format; they bound its memory. All are far above any published
 // model.
 struct GgufLimits {

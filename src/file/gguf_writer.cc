@@ -17,8 +17,6 @@ namespace hone {
 namespace {
 
 constexpr std::uint32_t kVersion = 3;
-constexpr std::uint32_t kDefaultAlignment = 32;
-constexpr std::string_view kAlignmentKey = "general.alignment";
 
 template <class T>
 std::string_view bytes_of(const T& value) {
@@ -101,7 +99,7 @@ std::uint64_t padding(std::uint64_t at, std::uint64_t alignment) {
 }  // namespace
 
 GgufWriter::GgufWriter(std::uint32_t alignment) : alignment_(alignment) {
-  if (alignment != kDefaultAlignment) add_u32(kAlignmentKey, alignment);
+  if (alignment != kGgufDefaultAlignment) add_u32(kGgufAlignmentKey, alignment);
 }
 
 void GgufWriter::add_raw(std::string_view key, MetadataType type, std::string_view bytes) {
@@ -153,7 +151,7 @@ void GgufWriter::add_strings(std::string_view key, std::span<const std::string> 
 }
 
 void GgufWriter::add_value(std::string_view key, const MetadataValue& value) {
-  if (key == kAlignmentKey) return;  // the constructor's: this file is laid out anew
+  if (key == kGgufAlignmentKey) return;  // the constructor's: this file is laid out anew
   if (const auto text = value.as_string()) return add_string(key, *text);
   if (const auto array = value.as_array()) {
     const std::span<const std::byte> bytes = array->bytes();

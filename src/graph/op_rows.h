@@ -14,6 +14,11 @@ std::span<const OpRow>
 routing_rows();  // op_rows_routing.cc: choosing experts and multiplying by the chosen ones
 std::span<const OpRow> fused_rows();  // op_rows_fused.cc
 
+// The work of a row that only moves or makes values.
+inline Dim no_operations(const Node&, std::span<const Type>, std::span<const Type>) {
+  return Dim(0);
+}
+
 // For type rules.
 Error type_error(std::string message, std::string expected = {});
 // The shape that elementwise operands broadcast to (aligned at the right; extent 1 repeats).

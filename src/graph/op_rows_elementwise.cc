@@ -98,7 +98,7 @@ constexpr OpRow elementwise(std::string_view name, int arity,
                .summary = summary};
 }
 
-constexpr std::array kRows{
+constexpr std::array kElementwiseRows{
     elementwise("cast", 1, infer_cast, "x converted to the element type `to`, rounded to nearest even"),
     elementwise("neg", 1, infer_same, "-x"),
     elementwise("abs", 1, infer_same, "|x|"),
@@ -128,7 +128,7 @@ constexpr std::array kRows{
 }  // namespace
 
 std::span<const OpRow> elementwise_rows() {
-  return kRows;
+  return kElementwiseRows;
 }
 
 }  // namespace hone

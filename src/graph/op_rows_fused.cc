@@ -61,7 +61,7 @@ constexpr OpRow fused(std::string_view name, int min_inputs, int max_inputs, std
                .summary = summary};
 }
 
-constexpr std::array kRows{
+constexpr std::array kFusedRows{
     fused("rms_norm", 2, 2, "x / sqrt(mean(x^2) + eps) * (w + offset) along the last axis"),
     fused("softmax", 1, 1, "exp(x - max x) / sum along the last axis"),
     fused("rope", 3, 3, "pairs of x [B,T,..,E] turned by the angles whose cos and sin are [B,T,R/2]"),
@@ -82,7 +82,7 @@ constexpr std::array kRows{
 }  // namespace
 
 std::span<const OpRow> fused_rows() {
-  return kRows;
+  return kFusedRows;
 }
 
 }  // namespace hone

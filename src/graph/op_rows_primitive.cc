@@ -223,10 +223,6 @@ Dim append_bytes(const Node&, std::span<const Type> inputs, std::span<const Type
   return type_bytes(inputs[1]) + type_bytes(inputs[2]);
 }
 
-Dim no_operations(const Node&, std::span<const Type>, std::span<const Type>) {
-  return Dim(0);
-}
-
 constexpr OpRow view(std::string_view name, Result<Types> (*infer)(const Node&, std::span<const Type>),
                      std::string_view summary) {
   return OpRow{.name = name,
@@ -251,7 +247,7 @@ constexpr OpRow reduction(std::string_view name, std::string_view summary) {
                .summary = summary};
 }
 
-constexpr std::array kRows{
+constexpr std::array kPrimitiveRows{
     OpRow{.name = "constant",
           .op_class = OpClass::Source,
           .primitive = true,
@@ -320,7 +316,7 @@ constexpr std::array kRows{
 }  // namespace
 
 std::span<const OpRow> primitive_rows() {
-  return kRows;
+  return kPrimitiveRows;
 }
 
 }  // namespace hone

@@ -95,11 +95,7 @@ Dim top_k_operations(const Node&, std::span<const Type> inputs, std::span<const 
   return element_count(inputs[0].shape);
 }
 
-Dim no_operations(const Node&, std::span<const Type>, std::span<const Type>) {
-  return Dim(0);
-}
-
-constexpr std::array kRows{
+constexpr std::array kRoutingRows{
     OpRow{.name = "top_k",
           .op_class = OpClass::Reduction,
           .primitive = true,
@@ -134,7 +130,7 @@ constexpr std::array kRows{
 }  // namespace
 
 std::span<const OpRow> routing_rows() {
-  return kRows;
+  return kRoutingRows;
 }
 
 }  // namespace hone

@@ -2,14 +2,15 @@
 #include <fmt/format.h>
 #include <limits>
 
+#include "model/axes.h"
 #include "model/blocks.h"
 
 namespace hone {
 namespace {
 
-const Dim B = Dim::symbol('B');  // NOLINT(readability-identifier-naming): the axis letters of docs/words.md
-const Dim T = Dim::symbol('T');  // NOLINT(readability-identifier-naming)
-const Dim C = Dim::symbol('C');  // NOLINT(readability-identifier-naming)
+using axis::B;
+using axis::C;
+using axis::T;
 
 }  // namespace
 

@@ -4,12 +4,14 @@
 #include <fmt/format.h>
 #include <numbers>
 
+#include "model/axes.h"
+
 namespace hone {
 namespace {
 
-const Dim B = Dim::symbol('B');  // NOLINT(readability-identifier-naming): the axis letters of docs/words.md
-const Dim T = Dim::symbol('T');  // NOLINT(readability-identifier-naming)
-const Dim R = Dim::symbol('R');  // NOLINT(readability-identifier-naming)
+using axis::B;
+using axis::R;
+using axis::T;
 
 }  // namespace
 

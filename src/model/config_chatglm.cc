@@ -9,7 +9,7 @@ namespace {
 
 using enum KeyUse;
 
-constexpr std::array kKeys{
+constexpr std::array kChatglmKeys{
     KeyRow{"model_type"},
     KeyRow{"hidden_size"},
     KeyRow{"num_layers"},
@@ -60,7 +60,7 @@ constexpr std::array kKeys{
 }  // namespace
 
 void read_chatglm_keys(const nlohmann::json& json, const JsonReader& reader, ModelConfig& config) {
-  for (const auto& [key, value] : json.items()) sort_key(kKeys, key, key, json_text(value), config);
+  for (const auto& [key, value] : json.items()) sort_key(kChatglmKeys, key, key, json_text(value), config);
   config.dim = reader.need_integer("hidden_size");
   config.layers = reader.need_integer("num_layers");
   config.heads = reader.need_integer("num_attention_heads");

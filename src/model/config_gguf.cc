@@ -14,7 +14,7 @@ namespace {
 using enum KeyUse;
 
 // Every key after `ARCH.` that hone knows.
-constexpr std::array kKeys{
+constexpr std::array kGgufKeys{
     KeyRow{"embedding_length"},
     KeyRow{"block_count"},
     KeyRow{"feed_forward_length"},
@@ -99,7 +99,7 @@ void sort_keys(const Metadata& metadata, ModelConfig& config) {
   for (const MetadataEntry& entry : metadata.entries()) {
     const std::string_view key = entry.key;
     if (key.starts_with(prefix)) {
-      sort_key(kKeys, key.substr(prefix.size()), key, value_text(entry.value), config);
+      sort_key(kGgufKeys, key.substr(prefix.size()), key, value_text(entry.value), config);
       continue;
     }
     const bool other = std::any_of(kOtherPrefixes.begin(), kOtherPrefixes.end(),

@@ -18,7 +18,7 @@ using enum KeyUse;
 
 // Every key that hone knows. Keys of families with names of their own stand in their own tables
 // (config_chatglm.cc).
-constexpr std::array kKeys{
+constexpr std::array kHuggingFaceKeys{
     KeyRow{"model_type"},
     KeyRow{"hidden_size"},
     KeyRow{"num_hidden_layers"},
@@ -160,7 +160,7 @@ void read_activation(const JsonReader& reader, ModelConfig& config, ConfigFaults
 void read_windows(const nlohmann::json& json, const JsonReader& reader, ModelConfig& config,
                   ConfigFaults& faults) {
   if (json.contains("sliding_window")) config.sliding_window = reader.integer("sliding_window").value_or(0);
-  const bool optional = in_list(find_row(kKeys, "use_sliding_window")->families, config.family);
+  const bool optional = in_list(find_row(kHuggingFaceKeys, "use_sliding_window")->families, config.family);
   if (optional && !reader.truth("use_sliding_window").value_or(false)) config.sliding_window = 0;
   const auto types = json.find("layer_types");
   if (types != json.end() && !types->is_null()) {
@@ -249,7 +249,8 @@ Result<ModelConfig> read_hugging_face_config(const Checkpoint& checkpoint) {
   if (family->name == "chatglm3") {
     read_chatglm_keys(json, reader, config);
   } else {
-    for (const auto& [key, value] : json.items()) sort_key(kKeys, key, key, json_text(value), config);
+    for (const auto& [key, value] : json.items())
+      sort_key(kHuggingFaceKeys, key, key, json_text(value), config);
     read_sizes(reader, config);
     read_activation(reader, config, faults);
     read_windows(json, reader, config, faults);

@@ -9,14 +9,15 @@
 // The cache holds the keys and values of every head, as they come out of Wkvb.
 #include <array>
 
+#include "model/axes.h"
 #include "model/experts.h"
 #include "model/families.h"
 
 namespace hone {
 namespace {
 
-const Dim B = Dim::symbol('B');  // NOLINT(readability-identifier-naming): the axis letters of docs/words.md
-const Dim T = Dim::symbol('T');  // NOLINT(readability-identifier-naming)
+using axis::B;
+using axis::T;
 
 constexpr std::array kNames{
     PartName{"q_a_proj", "blk.{}.attn_q_a", "model.layers.{}.self_attn.q_a_proj"},

@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <limits>
 
+#include "model/axes.h"
+
 namespace hone {
 namespace {
 
-const Dim B = Dim::symbol('B');  // NOLINT(readability-identifier-naming): the axis letters of docs/words.md
-const Dim T = Dim::symbol('T');  // NOLINT(readability-identifier-naming)
+using axis::B;
+using axis::T;
 
 ValueId sigmoid(GraphBuilder& build, ValueId x) {
   const ValueId one = build.scalar(1);

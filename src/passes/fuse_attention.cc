@@ -185,7 +185,7 @@ void bring_in_order(Graph& graph) {
   insert_before(graph, std::move(added));
 }
 
-std::optional<Match> match(const Graph& graph, const UseMap& uses, int node) {
+std::optional<Match> match_attention_at(const Graph& graph, const UseMap& uses, int node) {
   std::optional<Site> site = match_site(graph, uses, node);
   if (!site || !site->in_order) return std::nullopt;
   return std::move(site->match);
@@ -195,7 +195,7 @@ std::optional<Match> match(const Graph& graph, const UseMap& uses, int node) {
 
 Status fuse_attention(Graph& graph, const PassContext&) {
   bring_in_order(graph);
-  return fuse_matches(graph, "attention", match);
+  return fuse_matches(graph, "attention", match_attention_at);
 }
 
 }  // namespace hone

@@ -127,7 +127,7 @@ using Activation = std::optional<ValueId> (*)(Pattern&, ValueId);
 
 // kActivation(x Wg^T) * (x Wu^T).
 template <Activation kActivation>
-std::optional<Match> match(const Graph& graph, const UseMap& uses, int node) {
+std::optional<Match> match_mlp_at(const Graph& graph, const UseMap& uses, int node) {
   const Node& last = graph.nodes[static_cast<std::size_t>(node)];
   if (last.op != "mul") return std::nullopt;
   for (const auto& [activated, up_value] : both_orders(last)) {
@@ -146,8 +146,8 @@ std::optional<Match> match(const Graph& graph, const UseMap& uses, int node) {
 }  // namespace
 
 Status fuse_mlp(Graph& graph, const PassContext&) {
-  HONE_TRY(fuse_matches(graph, "swiglu_mlp", match<match_silu>));
-  return fuse_matches(graph, "geglu_mlp", match<match_gelu>);
+  HONE_TRY(fuse_matches(graph, "swiglu_mlp", match_mlp_at<match_silu>));
+  return fuse_matches(graph, "geglu_mlp", match_mlp_at<match_gelu>);
 }
 
 }  // namespace hone

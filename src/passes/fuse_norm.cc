@@ -131,7 +131,7 @@ std::optional<ValueId> find_weight(const Graph& graph, const UseMap& uses, Value
   return std::nullopt;
 }
 
-std::optional<Match> match(const Graph& graph, const UseMap& uses, int node) {
+std::optional<Match> match_norm_at(const Graph& graph, const UseMap& uses, int node) {
   const Node& last = graph.nodes[static_cast<std::size_t>(node)];
   if (last.op != "mul") return std::nullopt;
   Pattern before(graph, uses);
@@ -155,7 +155,7 @@ std::optional<Match> match(const Graph& graph, const UseMap& uses, int node) {
 }  // namespace
 
 Status fuse_norm(Graph& graph, const PassContext&) {
-  return fuse_matches(graph, "rms_norm", match);
+  return fuse_matches(graph, "rms_norm", match_norm_at);
 }
 
 }  // namespace hone

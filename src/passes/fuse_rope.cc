@@ -200,7 +200,7 @@ std::optional<std::pair<Match, Rope>> match_rope(const Graph& graph, const UseMa
   return std::nullopt;
 }
 
-std::optional<Match> match(const Graph& graph, const UseMap& uses, int node) {
+std::optional<Match> match_rope_at(const Graph& graph, const UseMap& uses, int node) {
   std::optional<std::pair<Match, Rope>> found = match_rope(graph, uses, node);
   if (!found || !(graph.type(found->second.x) == graph.type(found->first.output))) return std::nullopt;
   return std::move(found->first);
@@ -239,7 +239,7 @@ void restore_whole(Graph& graph) {
 
 Status fuse_rope(Graph& graph, const PassContext&) {
   restore_whole(graph);
-  return fuse_matches(graph, "rope", match);
+  return fuse_matches(graph, "rope", match_rope_at);
 }
 
 }  // namespace hone

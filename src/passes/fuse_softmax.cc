@@ -18,7 +18,7 @@ std::optional<ValueId> match_spelled_out(Pattern& pattern, ValueId value) {
   return shifted->inputs[0];
 }
 
-std::optional<Match> match(const Graph& graph, const UseMap& uses, int node) {
+std::optional<Match> match_softmax_at(const Graph& graph, const UseMap& uses, int node) {
   const Node& last = graph.nodes[static_cast<std::size_t>(node)];
   if (last.op != "div") return std::nullopt;
   Pattern pattern(graph, uses);
@@ -35,7 +35,7 @@ std::optional<ValueId> match_softmax(Pattern& pattern, ValueId value) {
 }
 
 Status fuse_softmax(Graph& graph, const PassContext&) {
-  return fuse_matches(graph, "softmax", match);
+  return fuse_matches(graph, "softmax", match_softmax_at);
 }
 
 }  // namespace hone

@@ -17,14 +17,14 @@ bool together(const Item& a, const Item& b) {
   return a.first <= b.last && b.first <= a.last;
 }
 
-struct Placement {
+struct Packing {
   std::vector<std::int64_t> offsets;
   std::int64_t peak = 0;
 };
 
 // Each item in turn at the lowest offset at which it overlaps nothing that is placed and alive with it.
-Placement place(const std::vector<Item>& items, const std::vector<int>& order) {
-  Placement out{std::vector<std::int64_t>(items.size(), 0), 0};
+Packing place(const std::vector<Item>& items, const std::vector<int>& order) {
+  Packing out{std::vector<std::int64_t>(items.size(), 0), 0};
   std::vector<int> placed;  // sorted by offset
   for (const int index : order) {
     const Item& item = items[static_cast<std::size_t>(index)];
@@ -81,9 +81,9 @@ Dim bounded(const Dim& formula, std::int64_t at_bound) {
 
 // Items by the offset they were placed at, lowest first; those of one time keep this order at every size.
 void write_formulas(std::span<const Lifetime> lifetimes, const std::vector<Item>& items,
-                    const Placement& placement, OffsetPlan& plan) {
+                    const Packing& packing, OffsetPlan& plan) {
   const std::vector<int> order = sorted_by(items.size(), [&](int a, int b) {
-    return placement.offsets[static_cast<std::size_t>(a)] < placement.offsets[static_cast<std::size_t>(b)];
+    return packing.offsets[static_cast<std::size_t>(a)] < packing.offsets[static_cast<std::size_t>(b)];
   });
   plan.offsets.assign(items.size(), Dim(0));
   std::vector<Dim> ends(items.size(), Dim(0));
@@ -95,9 +95,9 @@ void write_formulas(std::span<const Lifetime> lifetimes, const std::vector<Item>
       const auto j = static_cast<std::size_t>(order[below]);
       if (together(items[i], items[j])) offset = max(offset, ends[j]);
     }
-    offset = bounded(offset, placement.offsets[i]);
+    offset = bounded(offset, packing.offsets[i]);
     ends[i] = offset + round_up(lifetimes[i].bytes, kArenaAlignment);
-    plan.peak = bounded(max(plan.peak, ends[i]), placement.peak);
+    plan.peak = bounded(max(plan.peak, ends[i]), packing.peak);
     plan.offsets[i] = std::move(offset);
   }
 }
@@ -127,11 +127,11 @@ Result<OffsetPlan> plan_offsets(std::span<const Lifetime> lifetimes, const Bindi
   }};
   OffsetPlan plan;
   plan.lower_bound_bytes = lower_bound(items);
-  Placement best;
+  Packing best;
   for (const auto& [name, order] : orders) {
-    Placement placement = place(items, order);
-    if (plan.order.empty() || placement.peak < best.peak) {
-      best = std::move(placement);
+    Packing packing = place(items, order);
+    if (plan.order.empty() || packing.peak < best.peak) {
+      best = std::move(packing);
       plan.order = name;
     }
     if (best.peak == plan.lower_bound_bytes) break;

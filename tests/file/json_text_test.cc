@@ -18,21 +18,21 @@ TEST(JsonText, ReadsEveryKindOfValue) {
   EXPECT_EQ(value->at("e").get<std::uint64_t>(), 18446744073709551615U);
 }
 
-struct Broken {
+struct BrokenText {
   const char* name;
   std::string text;
   const char* rule;
   const char* place;
 };
 
-void PrintTo(const Broken& broken, std::ostream* out) {
+void PrintTo(const BrokenText& broken, std::ostream* out) {
   *out << broken.name;
 }
 
-class JsonBroken : public ::testing::TestWithParam<Broken> {};
+class JsonBroken : public ::testing::TestWithParam<BrokenText> {};
 
 TEST_P(JsonBroken, NamesRuleAndPlace) {
-  const Broken& broken = GetParam();
+  const BrokenText& broken = GetParam();
   const auto value = parse_json(broken.text, "config.json");
   ASSERT_FALSE(value.ok());
   EXPECT_EQ(value.error().code, ErrorCode::BadFile);
@@ -48,7 +48,7 @@ std::string nested(std::size_t depth) {
 }
 
 constexpr const char* kValid = "the text must be valid JSON";
-const Broken kBroken[] = {
+const BrokenText kBrokenTexts[] = {
     {"Empty", "", kValid, "line 1:1, byte 0"},
     {"Cut", "{\"a\":", kValid, "line 1:6, byte 5"},
     {"SecondLine", "{\n \"a\": ?}", kValid, "line 2:8, byte 9"},
@@ -68,7 +68,7 @@ const Broken kBroken[] = {
      "line 1:1, byte 0"},
 };
 
-INSTANTIATE_TEST_SUITE_P(All, JsonBroken, ::testing::ValuesIn(kBroken),
+INSTANTIATE_TEST_SUITE_P(All, JsonBroken, ::testing::ValuesIn(kBrokenTexts),
                          [](const auto& test) { return std::string(test.param.name); });
 
 TEST(JsonText, DeepestNestingIsAccepted) {

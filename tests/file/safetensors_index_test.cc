@@ -20,21 +20,21 @@ TEST(SafetensorsIndex, ReadsTheWeightMap) {
   EXPECT_EQ(index->entries[2].shard, 0U);
 }
 
-struct Broken {
+struct BrokenIndex {
   const char* name;
   std::string text;
   const char* rule;
   const char* place;
 };
 
-void PrintTo(const Broken& broken, std::ostream* out) {
+void PrintTo(const BrokenIndex& broken, std::ostream* out) {
   *out << broken.name;
 }
 
-class IndexBroken : public ::testing::TestWithParam<Broken> {};
+class IndexBroken : public ::testing::TestWithParam<BrokenIndex> {};
 
 TEST_P(IndexBroken, NamesRuleAndPlace) {
-  const Broken& broken = GetParam();
+  const BrokenIndex& broken = GetParam();
   const auto index = parse_safetensors_index(broken.text, "index");
   ASSERT_FALSE(index.ok());
   EXPECT_EQ(index.error().code, ErrorCode::BadFile);
@@ -56,14 +56,14 @@ std::string deep(std::size_t depth) {
   return R"({"metadata":)" + std::string(depth, '[') + std::string(depth, ']') + R"(,"weight_map":{}})";
 }
 
-constexpr const char* kJson = "the index must be valid JSON";
+constexpr const char* kIndexJson = "the index must be valid JSON";
 constexpr const char* kMap = "weight_map must be an object of file names";
 constexpr const char* kFile = "weight_map must name .safetensors files of its own folder";
-const Broken kBroken[] = {
+const BrokenIndex kBrokenIndexes[] = {
     {"NotAnObject", "[]", "the index must be a JSON object", "line 1:2, byte 1"},
     {"Number", "7", "the index must be a JSON object", "line 1:2, byte 1"},
-    {"Cut", R"({"weight_map":{)", kJson, "line 1:16, byte 15"},
-    {"ZeroByte", std::string("{\"weight_map\":{}}\0", 18), kJson, "line 1:18, byte 17"},
+    {"Cut", R"({"weight_map":{)", kIndexJson, "line 1:16, byte 15"},
+    {"ZeroByte", std::string("{\"weight_map\":{}}\0", 18), kIndexJson, "line 1:18, byte 17"},
     {"NoMap", "{\n}", "the index must have a weight_map", "line 2:2, byte 3"},
     {"TwoMaps", R"({"weight_map":{},"weight_map":{}})", "weight_map must not repeat", "line 1:30, byte 29"},
     {"MapIsList", R"({"weight_map":[]})", kMap, "line 1:16, byte 15"},
@@ -83,7 +83,7 @@ const Broken kBroken[] = {
      "line 1:1, byte 0"},
 };
 
-INSTANTIATE_TEST_SUITE_P(All, IndexBroken, ::testing::ValuesIn(kBroken),
+INSTANTIATE_TEST_SUITE_P(All, IndexBroken, ::testing::ValuesIn(kBrokenIndexes),
                          [](const auto& test) { return std::string(test.param.name); });
 
 TEST(SafetensorsIndex, TensorsAreBounded) {

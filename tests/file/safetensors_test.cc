@@ -61,7 +61,7 @@ TEST(Safetensors, KeepsTypesItCannotDecode) {
   EXPECT_EQ(result->tensors[0].bytes, 3U);
 }
 
-struct Broken {
+struct BrokenFile {
   const char* name;
   std::string header;
   std::size_t data;
@@ -70,14 +70,14 @@ struct Broken {
   const char* behind;
 };
 
-void PrintTo(const Broken& broken, std::ostream* out) {
+void PrintTo(const BrokenFile& broken, std::ostream* out) {
   *out << broken.name;
 }
 
-class SafetensorsBroken : public ::testing::TestWithParam<Broken> {};
+class SafetensorsBroken : public ::testing::TestWithParam<BrokenFile> {};
 
 TEST_P(SafetensorsBroken, NamesRuleAndByte) {
-  const Broken& broken = GetParam();
+  const BrokenFile& broken = GetParam();
   const Result<Checkpoint> result = parse(broken.header, broken.data);
   ASSERT_FALSE(result.ok());
   const Error& error = result.error();
@@ -98,18 +98,18 @@ std::string one(std::string_view dtype, std::string_view shape, std::string_view
 constexpr const char* kFields = "a tensor must have the fields dtype, shape and data_offsets and no others";
 constexpr const char* kKinds = "a tensor's fields must be a string dtype, and arrays shape and data_offsets";
 constexpr const char* kNumbers = "shape and data_offsets must hold unsigned integers below 2^63";
-constexpr const char* kJson = "the header must be valid JSON";
+constexpr const char* kHeaderRules = "the header must be valid JSON";
 constexpr const char* kSpan = "data_offsets must span exactly the bytes of dtype and shape";
 constexpr const char* kHoles = "the tensors must cover the data without holes";
 
-const Broken kBroken[] = {
+const BrokenFile kBrokenFiles[] = {
     {"NotAnObject", "[]", 0, "the header must begin with {", ""},
     {"LeadingSpace", " {}", 0, "the header must begin with {", ""},
-    {"CutJson", R"({"w":)", 0, kJson, R"({"w":)"},
-    {"TrailingText", "{} x", 0, kJson, "{} x"},
-    {"ZeroByteBehind", std::string("{}\0}}", 5), 0, kJson, "{}"},
-    {"ZeroByteLast", std::string("{}\0", 3), 0, kJson, "{}"},
-    {"InvalidUtf8", "{\"w\xff\":1}", 0, kJson, "{\"w\xff"},
+    {"CutJson", R"({"w":)", 0, kHeaderRules, R"({"w":)"},
+    {"TrailingText", "{} x", 0, kHeaderRules, "{} x"},
+    {"ZeroByteBehind", std::string("{}\0}}", 5), 0, kHeaderRules, "{}"},
+    {"ZeroByteLast", std::string("{}\0", 3), 0, kHeaderRules, "{}"},
+    {"InvalidUtf8", "{\"w\xff\":1}", 0, kHeaderRules, "{\"w\xff"},
     {"TensorIsNumber", R"({"w":12})", 0, "a tensor must be described by an object", R"({"w":12})"},
     {"TensorIsArray", R"({"w":[]})", 0, "a tensor must be described by an object", R"({"w":[)"},
     {"TensorIsNull", R"({"w":null})", 0, "a tensor must be described by an object", R"({"w":null)"},
@@ -167,7 +167,7 @@ const Broken kBroken[] = {
      3, "the data of two tensors must not overlap", R"(},"w")"},
     {"HoleAtTheStart", one("U8", "[1]", "[1,2]"), 2, kHoles, R"({"w")"},
 };
-INSTANTIATE_TEST_SUITE_P(Header, SafetensorsBroken, ::testing::ValuesIn(kBroken),
+INSTANTIATE_TEST_SUITE_P(Header, SafetensorsBroken, ::testing::ValuesIn(kBrokenFiles),
                          [](const auto& param) { return std::string(param.param.name); });
 
 TEST(SafetensorsHostile, HeaderLengthLies) {

@@ -1,8 +1,5 @@
 #include "tokens/tokenizer.h"
 
-#include <chrono>
-#include <cstdio>
-#include <ctime>
 #include <gtest/gtest.h>
 
 #include "json_lines.h"
@@ -14,10 +11,6 @@ namespace {
 
 using Ids = std::vector<std::int32_t>;
 using Json = nlohmann::ordered_json;
-
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
 
 TEST(Tokenizer, SmolLm2CorpusIsExact) {
   const Tokenizer& tokenizer = vocab_tokenizer("smollm2");
@@ -76,38 +69,32 @@ TEST(Tokenizer, SmallVocabulariesAreExact) {
   }
 }
 
-TEST(Tokenizer, HeapIsAsPredictedAndLoadingIsFast) {
+TEST(Tokenizer, HeapIsAsPredicted) {
   const Metadata& metadata = vocab_checkpoint("smollm2").metadata;
   const auto predicted = Tokenizer::predicted_heap_bytes(metadata);
   ASSERT_TRUE(predicted.ok());
-  const std::clock_t start = std::clock();
   const auto tokenizer = Tokenizer::from_metadata(metadata);
-  const double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
   ASSERT_TRUE(tokenizer.ok());
   EXPECT_EQ(tokenizer->heap_bytes(), *predicted);
   EXPECT_LT(*predicted, 3 << 20);
-  std::printf("49152 tokens: %.1f ms of processor time, %lld bytes\n", seconds * 1e3,
-              static_cast<long long>(*predicted));
   for (const std::string name : {"llama-256", "qwen3-256"}) {
     const auto small = Tokenizer::predicted_heap_bytes(vocab_checkpoint(name).metadata);
     ASSERT_TRUE(small.ok());
     EXPECT_EQ(vocab_tokenizer(name).heap_bytes(), *small);
   }
-  // Generous for sanitizers and busy machines.
-  EXPECT_LT(seconds, 1.0);
 }
 
+// Quadratic time would be hours for 1 MiB: the time-out of ctest fails this test. Sanitizers look at memory,
+// a short text shows it.
 TEST(Tokenizer, LongWordsAreNotQuadratic) {
+  const std::size_t bytes = HONE_TEST_SANITIZED ? 1U << 15U : 1U << 20U;
   const Tokenizer& tokenizer = vocab_tokenizer("smollm2");
   for (const char* unit : {"a", " ", "ab", "\n ", "=", "1", "\xC3\xA9"}) {
     std::string text;
-    while (text.size() < (1U << 20)) text += unit;
-    const auto start = std::chrono::steady_clock::now();
+    while (text.size() < bytes) text += unit;
     const auto ids = tokenizer.encode(text);
     ASSERT_TRUE(ids.ok()) << ids.error().message;
     EXPECT_EQ(tokenizer.decode(*ids), text);
-    // Quadratic would be hours.
-    EXPECT_LT(seconds_since(start), 20.0) << unit;
   }
 }
 

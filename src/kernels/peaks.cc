@@ -1,4 +1,4 @@
-#include "peaks.h"
+#include "kernels/peaks.h"
 
 #include <algorithm>
 #include <chrono>
@@ -7,7 +7,7 @@
 #include <immintrin.h>
 #include <memory>
 
-namespace hone::bench {
+namespace hone {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -136,4 +136,4 @@ Result<Peaks> measure_peaks(ThreadPool& pool, Isa isa) {
   return peaks;
 }
 
-}  // namespace hone::bench
+}  // namespace hone

@@ -7,7 +7,7 @@
 #include "base/result.h"
 #include "base/thread_pool.h"
 
-namespace hone::bench {
+namespace hone {
 
 struct Peaks {
   double read_bytes_per_s = 0;  // sequential reads of a working set of kReadBytes by all threads
@@ -22,4 +22,4 @@ inline constexpr std::int64_t kReadBytes = std::int64_t{1} << 30;
 // have; Portable measures the read rate only).
 Result<Peaks> measure_peaks(ThreadPool& pool, Isa isa);
 
-}  // namespace hone::bench
+}  // namespace hone
