@@ -87,18 +87,30 @@ void write_formulas(std::span<const Lifetime> lifetimes, const std::vector<Item>
   });
   plan.offsets.assign(items.size(), Dim(0));
   std::vector<Dim> ends(items.size(), Dim(0));
-  plan.peak = Dim(0);
+  std::vector<bool> covered(items.size(), false);
+  std::vector<std::size_t> neighbours;
   for (std::size_t position = 0; position < order.size(); ++position) {
     const auto i = static_cast<std::size_t>(order[position]);
     Dim offset(0);
-    for (std::size_t below = 0; below < position; ++below) {
+    // From the top down: what lies under a neighbour at some time ends no higher than that neighbour begins.
+    neighbours.clear();
+    for (std::size_t below = position; below-- > 0;) {
       const auto j = static_cast<std::size_t>(order[below]);
-      if (together(items[i], items[j])) offset = max(offset, ends[j]);
+      if (!together(items[i], items[j])) continue;
+      covered[j] = true;
+      const bool hidden = std::ranges::any_of(
+          neighbours, [&](std::size_t above) { return together(items[above], items[j]); });
+      if (!hidden) offset = max(offset, ends[j]);
+      neighbours.push_back(j);
     }
     offset = bounded(offset, packing.offsets[i]);
     ends[i] = offset + round_up(lifetimes[i].bytes, kArenaAlignment);
-    plan.peak = bounded(max(plan.peak, ends[i]), packing.peak);
     plan.offsets[i] = std::move(offset);
+  }
+  plan.peak = Dim(0);
+  for (const int index : order) {
+    const auto i = static_cast<std::size_t>(index);
+    if (!covered[i]) plan.peak = bounded(max(plan.peak, ends[i]), packing.peak);
   }
 }
 
