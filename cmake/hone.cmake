@@ -90,7 +90,7 @@ function(hone_test name)
   # What a test computes itself is small; its compile time is not.
   target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
   target_compile_definitions(${name} PRIVATE HONE_TEST_DATA="${CMAKE_SOURCE_DIR}/tests/data"
-                             HONE_TEST_SANITIZED=$<BOOL:${HONE_SANITIZE}>)
+                             HONE_TEST_SANITIZED=${HONE_SANITIZED})
   if(NOT ARG_LABELS)
     set(ARG_LABELS fast)
   endif()
