@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """clang-tidy-19 over src/ and apps/, one job per core, each source once.
 
-    tools/run_tidy.py --build build/asan [--jobs N] [FILE...]
+    tools/run_tidy.py --build build/clang [--jobs N] [FILE...]
 
 The build folder holds compile_commands.json of a clang build. A source that is compiled once per ISA level is checked
 under its last command, the widest level. Sources of one folder are checked together, as one translation unit that

@@ -169,8 +169,8 @@ Result<ModelShape> find_shape(std::string_view name) {
 }
 
 Status write_random_model(const ModelShape& shape, DType type, std::uint64_t seed, const std::string& path) {
-  constexpr std::array kTypes{DType::F32, DType::F16, DType::Q4_0, DType::Q4_1, DType::Q8_0};
-  if (std::find(kTypes.begin(), kTypes.end(), type) == kTypes.end()) {
+  constexpr std::array kWrittenTypes{DType::F32, DType::F16, DType::Q4_0, DType::Q4_1, DType::Q8_0};
+  if (std::find(kWrittenTypes.begin(), kWrittenTypes.end(), type) == kWrittenTypes.end()) {
     return Error{ErrorCode::Usage,
                  Fault::User,
                  "--type",

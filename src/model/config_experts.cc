@@ -122,15 +122,15 @@ void check_experts(const ModelConfig& config, ConfigFaults& faults) {
     faults.add(name, "a size is out of range", std::move(expected), fmt::format("{}", actual));
   };
   const LatentConfig& latent = config.latent;
-  constexpr std::int64_t kLargest = std::int64_t{1} << 31;
+  constexpr std::int64_t kLargestRank = std::int64_t{1} << 31;
   if (latent.kv_rank != 0) {
-    need(latent.kv_rank > 0 && latent.kv_rank <= kLargest, "the rank of keys and values", "1 or more",
+    need(latent.kv_rank > 0 && latent.kv_rank <= kLargestRank, "the rank of keys and values", "1 or more",
          latent.kv_rank);
-    need(latent.q_rank >= 0 && latent.q_rank <= kLargest, "the rank of queries", "0 (none) or more",
+    need(latent.q_rank >= 0 && latent.q_rank <= kLargestRank, "the rank of queries", "0 (none) or more",
          latent.q_rank);
-    need(latent.nope_dim >= 1 && latent.nope_dim <= kLargest, "the part of a head that does not turn",
+    need(latent.nope_dim >= 1 && latent.nope_dim <= kLargestRank, "the part of a head that does not turn",
          "1 or more", latent.nope_dim);
-    need(latent.rope_dim >= 2 && latent.rope_dim % 2 == 0 && latent.rope_dim <= kLargest,
+    need(latent.rope_dim >= 2 && latent.rope_dim % 2 == 0 && latent.rope_dim <= kLargestRank,
          "the part of a head that turns", "an even number, 2 or more", latent.rope_dim);
   }
   const ExpertConfig& experts = config.experts;
@@ -139,8 +139,8 @@ void check_experts(const ModelConfig& config, ConfigFaults& faults) {
        fmt::format("1 to {}", kMostExperts), experts.count);
   need(experts.per_token >= 1 && experts.per_token <= experts.count, "the experts of a token",
        fmt::format("1 to {}", experts.count), experts.per_token);
-  need(experts.ffn >= 1 && experts.ffn <= kLargest, "an expert's length", "1 or more", experts.ffn);
-  need(experts.shared_ffn >= 0 && experts.shared_ffn <= kLargest, "the shared experts' length",
+  need(experts.ffn >= 1 && experts.ffn <= kLargestRank, "an expert's length", "1 or more", experts.ffn);
+  need(experts.shared_ffn >= 0 && experts.shared_ffn <= kLargestRank, "the shared experts' length",
        "0 (none) or more", experts.shared_ffn);
   need(experts.first_layer >= 0, "the first layer with experts", "0 or more", experts.first_layer);
   need(experts.layer_step >= 1, "the step between layers with experts", "1 or more", experts.layer_step);
