@@ -28,8 +28,8 @@ struct SamplerOptions {
                        // 0 is off
   double typical_p = 1.0;  // (0, 1]: keeps the smallest set that sums to >= p of the tokens whose -ln p is
                            // nearest to the entropy (Meister et al. 2022); 1 is off
-  double repeat_penalty = 1.0;  // > 0: logits of ids in prompt and answer are divided (positive) or
-                                // multiplied (others) by it (Keskar et al. 2019); 1 is off
+  double repeat_penalty = 1.0;     // > 0: logits of ids in prompt and answer are divided (positive) or
+                                   // multiplied (others) by it (Keskar et al. 2019); 1 is off
   double presence_penalty = 0.0;   // finite: subtracted from the logits of ids in the answer; 0 is off
   double frequency_penalty = 0.0;  // finite: subtracted once for each time the id stands in the answer; 0 is
                                    // off
