@@ -1,4 +1,4 @@
-// hone quantize: a GGUF file with its matrices in another type, and how far its predictions are from the
+// hone quantize: a checkpoint as GGUF, its matrices in another type, and how far its predictions are from the
 // source's.
 #include <fmt/format.h>
 #include <memory>
@@ -163,10 +163,10 @@ Status run(const QuantizeFlags& flags) {
 }  // namespace
 
 Verb add_quantize(const CommandLine& line) {
-  const Command verb = line.add_verb("quantize", "writes a GGUF file with its matrices in another type");
+  const Command verb = line.add_verb("quantize", "writes a GGUF file of a model, its matrices in another type");
   auto flags = std::make_shared<QuantizeFlags>();
-  verb.option("MODEL", flags->model, "a GGUF file").required();
-  verb.option("--to", flags->type, "f16, bf16, q8_0, q6_k, q5_k, q5_1, q5_0, q4_k, q4_1, q4_0, iq4_nl")
+  verb.option("MODEL", flags->model, "a GGUF file or a Hugging Face folder").required();
+  verb.option("--to", flags->type, "f32, f16, bf16, q8_0, q6_k, q5_k, q5_1, q5_0, q4_k, q4_1, q4_0, iq4_nl")
       .required();
   verb.option("-o,--output", flags->output, "the file to write").required();
   verb.flag("--mix", flags->mix, "sensitive matrices in a wider type");

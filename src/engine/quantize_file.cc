@@ -4,12 +4,14 @@
 #include <array>
 #include <cctype>
 #include <cmath>
+#include <cstring>
 #include <filesystem>
 #include <fmt/format.h>
 #include <utility>
 
 #include "file/ggml_types.h"
 #include "file/gguf_writer.h"
+#include "model/config.h"
 #include "tensor/block_formats.h"
 
 namespace hone {
@@ -57,15 +59,16 @@ std::int64_t layer_number(std::string_view name) {
   return layer;
 }
 
-bool is_sensitive(const Checkpoint& checkpoint, std::string_view name) {
+bool is_sensitive(std::span<const GgufTensor> tensors, std::string_view name) {
   if (name == "output.weight") return true;
-  if (name == "token_embd.weight") return checkpoint.find_tensor("output.weight") == nullptr;
+  if (name == "token_embd.weight") {
+    return std::ranges::find(tensors, "output.weight", &GgufTensor::name) == tensors.end();
+  }
   if (name.find(".attn_v.") == std::string_view::npos && name.find(".ffn_down") == std::string_view::npos) {
     return false;
   }
   std::int64_t layers = 0;
-  for (const TensorEntry& tensor : checkpoint.tensors)
-    layers = std::max(layers, layer_number(tensor.name) + 1);
+  for (const GgufTensor& tensor : tensors) layers = std::max(layers, layer_number(tensor.name) + 1);
   const std::int64_t layer = layer_number(name);
   const std::int64_t eighth = layers / 8;
   return layer < eighth || layer >= 7 * layers / 8 || (layer - eighth) % 3 == 2;
@@ -81,6 +84,7 @@ struct EncodeJob {
   DType from;
   DType to;
   std::int64_t row;  // values
+  double offset;
   const std::byte* source;
   std::byte* target;
   std::vector<double>* squared_error;  // of each row of the piece
@@ -95,6 +99,9 @@ void encode_rows(void* context, std::int64_t begin, std::int64_t end, int /*thre
     std::byte* target = job.target + r * dtype_bytes(job.to, job.row);
     // Both types have been checked to have coders.
     (void)decode_row(job.from, job.source + r * dtype_bytes(job.from, job.row), job.row, values.data());
+    if (job.offset != 0) {
+      for (float& value : values) value = static_cast<float>(static_cast<double>(value) + job.offset);
+    }
     (void)encode_row(job.to, values.data(), job.row, target);
     (void)decode_row(job.to, target, job.row, back.data());
     double error = 0;
@@ -109,22 +116,67 @@ void encode_rows(void* context, std::int64_t begin, std::int64_t end, int /*thre
   }
 }
 
-Status copy_tensor(const Checkpoint& checkpoint, const TensorEntry& entry, GgufWriter& writer) {
-  std::vector<std::byte> piece;
-  for (std::uint64_t at = 0; at < entry.bytes; at += kPieceBytes) {
-    piece.resize(std::min(kPieceBytes, entry.bytes - at));
-    HONE_TRY(checkpoint.read_tensor(entry, at, piece));
-    HONE_TRY(writer.append(piece));
+// A tensor as rows in the order they are written.
+class SourceRows {
+ public:
+  SourceRows(const Checkpoint& checkpoint, const GgufTensor& tensor)
+      : checkpoint_(checkpoint), tensor_(tensor) {
+    const bool vector = tensor.shape.size() < 2;
+    // What is paired in a vector are its elements.
+    row_ = tensor.shape.empty() || (vector && tensor.paired_rows > 0) ? 1 : tensor.shape.back();
+    std::int64_t elements = 1;
+    for (const std::int64_t axis : tensor.shape) elements *= axis;
+    rows_ = elements / row_;
+    if (!tensor.parts.empty()) rows_per_part_ = tensor.parts.front()->elements() / row_;
   }
-  return {};
-}
+  DType dtype() const { return tensor_.parts.empty() ? DType::F32 : *tensor_.parts.front()->dtype; }
+  std::int64_t row() const { return row_; }
+  std::int64_t rows() const { return rows_; }
 
-// The error is summed row by row, so it does not depend on the number of threads.
-Result<double> encode_tensor(const Checkpoint& checkpoint, const TensorEntry& entry, DType to,
-                             ThreadPool& pool, GgufWriter& writer) {
-  const std::int64_t row = entry.shape.empty() ? 1 : entry.shape.back();
-  const std::int64_t rows = entry.elements() / row;
-  const std::int64_t row_bytes = dtype_bytes(*entry.dtype, row);
+  Status read(std::int64_t first, std::span<std::byte> out) const {
+    const std::int64_t row_bytes = dtype_bytes(dtype(), row_);
+    const auto bytes = static_cast<std::int64_t>(out.size());
+    if (tensor_.parts.empty()) {
+      std::memcpy(out.data(), reinterpret_cast<const std::byte*>(tensor_.values.data()) + first * row_bytes,
+                  out.size());
+      return {};
+    }
+    for (std::int64_t at = 0; at < bytes;) {
+      const std::int64_t source = source_row(first + at / row_bytes);
+      const std::int64_t left_in_part = rows_per_part_ - source % rows_per_part_;
+      const std::int64_t together =
+          tensor_.paired_rows > 0 ? 1 : std::min((bytes - at) / row_bytes, left_in_part);
+      const TensorEntry& part = *tensor_.parts[static_cast<std::size_t>(source / rows_per_part_)];
+      HONE_TRY(checkpoint_.read_tensor(
+          part, static_cast<std::uint64_t>(source % rows_per_part_ * row_bytes),
+          out.subspan(static_cast<std::size_t>(at), static_cast<std::size_t>(together * row_bytes))));
+      at += together * row_bytes;
+    }
+    return {};
+  }
+
+ private:
+  std::int64_t source_row(std::int64_t written) const {
+    const std::int64_t head = tensor_.paired_rows;
+    if (head == 0) return written;
+    const std::int64_t within = written % head;
+    return written - within + within / 2 + (within % 2 != 0 ? head / 2 : 0);
+  }
+
+  const Checkpoint& checkpoint_;
+  const GgufTensor& tensor_;
+  std::int64_t row_ = 1;
+  std::int64_t rows_ = 1;
+  std::int64_t rows_per_part_ = 1;
+};
+
+// Returns the relative error, which is summed row by row, so it does not depend on the number of threads.
+Result<double> write_tensor(const Checkpoint& checkpoint, const GgufTensor& tensor, DType to,
+                            ThreadPool& pool, GgufWriter& writer) {
+  const SourceRows rows(checkpoint, tensor);
+  const DType from = rows.dtype();
+  const bool copied = from == to && tensor.offset == 0;
+  const std::int64_t row_bytes = dtype_bytes(from, rows.row());
   const std::int64_t step = std::max<std::int64_t>(1, static_cast<std::int64_t>(kPieceBytes) / row_bytes);
   double error = 0;
   double norm = 0;
@@ -132,14 +184,18 @@ Result<double> encode_tensor(const Checkpoint& checkpoint, const TensorEntry& en
   std::vector<std::byte> target;
   std::vector<double> errors;
   std::vector<double> norms;
-  for (std::int64_t first = 0; first < rows; first += step) {
-    const std::int64_t count = std::min(step, rows - first);
+  for (std::int64_t first = 0; first < rows.rows(); first += step) {
+    const std::int64_t count = std::min(step, rows.rows() - first);
     source.resize(static_cast<std::size_t>(count * row_bytes));
-    target.resize(static_cast<std::size_t>(dtype_bytes(to, count * row)));
+    HONE_TRY(rows.read(first, source));
+    if (copied) {
+      HONE_TRY(writer.append(source));
+      continue;
+    }
+    target.resize(static_cast<std::size_t>(dtype_bytes(to, count * rows.row())));
     errors.resize(static_cast<std::size_t>(count));
     norms.resize(static_cast<std::size_t>(count));
-    HONE_TRY(checkpoint.read_tensor(entry, static_cast<std::uint64_t>(first * row_bytes), source));
-    EncodeJob job{*entry.dtype, to, row, source.data(), target.data(), &errors, &norms};
+    EncodeJob job{from, to, rows.row(), tensor.offset, source.data(), target.data(), &errors, &norms};
     pool.run(count, encode_rows, &job);
     HONE_TRY(writer.append(target));
     for (const double value : errors) error += value;
@@ -148,15 +204,12 @@ Result<double> encode_tensor(const Checkpoint& checkpoint, const TensorEntry& en
   return norm > 0 ? std::sqrt(error / norm) : 0.0;
 }
 
-void copy_metadata(const Checkpoint& checkpoint, const QuantizeOptions& options, GgufWriter& writer) {
+void copy_metadata(const Checkpoint& checkpoint, GgufWriter& writer) {
   for (const MetadataEntry& entry : checkpoint.metadata.entries()) {
     const bool is_own = entry.key == "general.file_type" || entry.key == "general.quantization_version" ||
                         entry.key == "general.alignment" || entry.key.starts_with("split.");
     if (!is_own) writer.add_value(entry.key, entry.value);
   }
-  const WrittenType& row = row_of(options.type);
-  writer.add_u32("general.quantization_version", 2);
-  writer.add_u32("general.file_type", options.mix ? row.mixed_file_type : row.file_type);
 }
 
 Status check_source(const Checkpoint& checkpoint, const std::string& path) {
@@ -165,9 +218,9 @@ Status check_source(const Checkpoint& checkpoint, const std::string& path) {
     return Error{ErrorCode::BadModel, Fault::User,       checkpoint.path,     std::move(message),
                  std::move(expected), std::move(actual), std::move(next_step)};
   };
-  if (checkpoint.format != "gguf") {
-    return refuse("only a GGUF checkpoint can be written as GGUF", "a GGUF file", checkpoint.format,
-                  "convert it with llama.cpp's convert_hf_to_gguf.py --outtype f32 or bf16 first");
+  if (checkpoint.format != "gguf" && checkpoint.config == nullptr) {
+    return refuse("the file does not say what model it is of", "a GGUF file, or a folder with config.json",
+                  checkpoint.format, "give the folder that holds it");
   }
   std::string undecodable;
   for (const TensorEntry& tensor : checkpoint.tensors) {
@@ -210,49 +263,65 @@ DType wider_type(DType type) {
   return row_of(type).wider;
 }
 
-DType target_type(const Checkpoint& checkpoint, const TensorEntry& entry, const QuantizeOptions& options) {
-  const DType from = entry.dtype.value_or(DType::F32);
-  if (!dtype_row(from).is_float || entry.shape.size() < 2 || !entry.name.ends_with(".weight")) return from;
-  if (is_router(entry.name)) return from;
-  const bool widen = options.mix && is_sensitive(checkpoint, entry.name);
+DType target_type(std::span<const GgufTensor> tensors, const GgufTensor& tensor,
+                  const QuantizeOptions& options) {
+  const DType from = tensor.parts.empty() ? DType::F32 : tensor.parts.front()->dtype.value_or(DType::F32);
+  if (!dtype_row(from).is_float) return from;
+  if (tensor.shape.size() < 2 || !tensor.name.ends_with(".weight") || is_router(tensor.name)) {
+    // A block of a vector's type has no meaning here; what another file holds in 16 bits or in f64 becomes
+    // f32, GGUF's type for it.
+    return options.keep_small_types || dtype_row(from).is_quantised ? from : DType::F32;
+  }
+  const bool widen = options.mix && is_sensitive(tensors, tensor.name);
   DType to = widen ? wider_type(options.type) : options.type;
-  while (entry.shape.back() % dtype_row(to).block_elements != 0) to = row_of(to).narrow;
+  while (tensor.shape.back() % dtype_row(to).block_elements != 0) to = row_of(to).narrow;
   return to;
 }
 
 Result<QuantizeReport> quantize_file(const Checkpoint& checkpoint, const std::string& path,
-                                     const QuantizeOptions& options, ThreadPool& pool,
+                                     const QuantizeOptions& chosen, ThreadPool& pool,
                                      const QuantizeProgress& progress) {
   HONE_TRY(check_source(checkpoint, path));
   GgufWriter writer;
-  copy_metadata(checkpoint, options, writer);
+  QuantizeOptions options = chosen;
+  std::vector<GgufTensor> tensors;
+  if (checkpoint.format == "gguf") {
+    options.keep_small_types = true;
+    tensors = as_gguf_tensors(checkpoint);
+    copy_metadata(checkpoint, writer);
+  } else {
+    const ModelConfig config = HONE_TRY(read_config(checkpoint));
+    GgufForm form = HONE_TRY(gguf_form(checkpoint, config));
+    add_gguf_config(config, form, writer);
+    tensors = std::move(form.tensors);
+  }
+  writer.add_u32("general.quantization_version", 2);
+  writer.add_u32("general.file_type",
+                 options.mix ? row_of(options.type).mixed_file_type : row_of(options.type).file_type);
   QuantizeReport report;
-  report.tensors.reserve(checkpoint.tensors.size());
+  report.tensors.reserve(tensors.size());
   std::uint64_t total = 0;
-  for (const TensorEntry& entry : checkpoint.tensors) {
+  for (const GgufTensor& from : tensors) {
     QuantizedTensor tensor;
-    tensor.name = entry.name;
-    tensor.from = entry.type_name;
-    tensor.to = target_type(checkpoint, entry, options);
-    tensor.bytes_before = entry.bytes;
-    tensor.bytes_after = static_cast<std::uint64_t>(dtype_bytes(tensor.to, entry.elements()));
+    tensor.name = from.name;
+    tensor.from = from.parts.empty() ? "f32" : from.parts.front()->type_name;
+    tensor.to = target_type(tensors, from, options);
+    std::int64_t elements = 1;
+    for (const std::int64_t axis : from.shape) elements *= axis;
+    for (const TensorEntry* part : from.parts) tensor.bytes_before += part->bytes;
+    tensor.bytes_after = static_cast<std::uint64_t>(dtype_bytes(tensor.to, elements));
     tensor.narrowed_rows =
-        !entry.shape.empty() && entry.shape.back() % dtype_row(options.type).block_elements != 0;
-    writer.add_tensor(tensor.name, tensor.to, entry.shape);
+        !from.shape.empty() && from.shape.back() % dtype_row(options.type).block_elements != 0;
+    writer.add_tensor(tensor.name, tensor.to, from.shape);
+    total += tensor.bytes_before;
     report.tensors.push_back(std::move(tensor));
-    total += entry.bytes;
   }
   HONE_TRY(writer.begin(path));
   std::uint64_t done = 0;
   for (std::size_t i = 0; i < report.tensors.size(); ++i) {
-    const TensorEntry& entry = checkpoint.tensors[i];
     QuantizedTensor& tensor = report.tensors[i];
-    if (entry.dtype == tensor.to) {
-      HONE_TRY(copy_tensor(checkpoint, entry, writer));
-    } else {
-      tensor.relative_error = HONE_TRY(encode_tensor(checkpoint, entry, tensor.to, pool, writer));
-    }
-    done += entry.bytes;
+    tensor.relative_error = HONE_TRY(write_tensor(checkpoint, tensors[i], tensor.to, pool, writer));
+    done += tensor.bytes_before;
     if (progress) progress(done, total);
   }
   for (const std::shared_ptr<MappedFile>& file : checkpoint.files) report.bytes_before += file->size();

@@ -1,9 +1,11 @@
-// A GGUF checkpoint written again with its matrices in another type.
+// A checkpoint written as GGUF with its matrices in another type: a GGUF file again, or a Hugging Face folder
+// (model/gguf_form.h).
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,6 +13,7 @@
 #include "base/result.h"
 #include "base/thread_pool.h"
 #include "file/checkpoint.h"
+#include "model/gguf_form.h"
 #include "tensor/dtype.h"
 
 namespace hone {
@@ -21,6 +24,9 @@ struct QuantizeOptions {
   // where it serves as one), and attn_v and ffn_down of the first and last eighth of the layers and of every
   // third between.
   bool mix = false;
+  // Vectors and routers keep the type they have; else they become f32, as GGUF's converters write them. Set
+  // for a source that is GGUF.
+  bool keep_small_types = false;
 };
 
 struct QuantizedTensor {
@@ -47,16 +53,17 @@ std::optional<DType> quantize_type_from_name(std::string_view name);
 // for q8_0, else the type itself.
 DType wider_type(DType type);
 
-// The type that tensor `entry` gets. Vectors, and the small matrices that route tokens to experts, stay f32
-// or as they are.
-DType target_type(const Checkpoint& checkpoint, const TensorEntry& entry, const QuantizeOptions& options);
+// The type that `tensor`, one of `tensors`, gets. Vectors, and the small matrices that route tokens to
+// experts, stay f32 or as they are.
+DType target_type(std::span<const GgufTensor> tensors, const GgufTensor& tensor,
+                  const QuantizeOptions& options);
 
 // Called with bytes done and bytes in all, of the source.
 using QuantizeProgress = std::function<void(std::uint64_t done, std::uint64_t total)>;
 
 // Writes `path`: metadata, tokenizer and template as they are, but general.file_type and
-// general.quantization_version; the tensors in their order, in pieces of some MiB. Errors: (BadModel) not a
-// GGUF checkpoint, or a tensor that hone cannot decode; (BadFile) the reading and the writing.
+// general.quantization_version; the tensors in their order, in pieces of some MiB. Errors: (BadModel) a
+// tensor that hone cannot decode, what gguf_form() refuses; (BadFile) the reading and the writing.
 Result<QuantizeReport> quantize_file(const Checkpoint& checkpoint, const std::string& path,
                                      const QuantizeOptions& options, ThreadPool& pool,
                                      const QuantizeProgress& progress = {});

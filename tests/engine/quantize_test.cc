@@ -119,9 +119,10 @@ TEST_F(Quantize, TheMixKeepsSensitiveMatricesWider) {
   const Result<Checkpoint> reference = read_gguf(data_path("gguf/llama-256-Q4_K_M.gguf"));
   ASSERT_TRUE(source.ok() && reference.ok());
   int wide = 0;
-  for (const TensorEntry& entry : source->tensors) {
-    const DType type = target_type(*source, entry, {DType::Q4_K, true});
-    EXPECT_EQ(type, reference->find_tensor(entry.name)->dtype) << entry.name;
+  const std::vector<GgufTensor> tensors = as_gguf_tensors(*source);
+  for (const GgufTensor& tensor : tensors) {
+    const DType type = target_type(tensors, tensor, {DType::Q4_K, true});
+    EXPECT_EQ(type, reference->find_tensor(tensor.name)->dtype) << tensor.name;
     wide += type == DType::Q6_K ? 1 : 0;
   }
   EXPECT_EQ(wide, 3);
@@ -136,9 +137,11 @@ TensorEntry tensor(const char* name, std::vector<std::int64_t> shape, DType dtyp
 }
 
 TEST(QuantizeTypes, WhatStaysAndWhatFallsBack) {
-  Checkpoint checkpoint;
   const auto type_of = [&](const TensorEntry& entry, DType type, bool mix = false) {
-    return target_type(checkpoint, entry, {type, mix});
+    Checkpoint checkpoint;
+    checkpoint.tensors.push_back(entry);
+    const std::vector<GgufTensor> tensors = as_gguf_tensors(checkpoint);
+    return target_type(tensors, tensors[0], {.type = type, .mix = mix, .keep_small_types = true});
   };
   EXPECT_EQ(type_of(tensor("output_norm.weight", {256}), DType::Q4_K), DType::F32);
   EXPECT_EQ(type_of(tensor("blk.0.attn_q.bias", {256}), DType::Q4_K), DType::F32);
