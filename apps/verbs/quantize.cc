@@ -163,7 +163,8 @@ Status run(const QuantizeFlags& flags) {
 }  // namespace
 
 Verb add_quantize(const CommandLine& line) {
-  const Command verb = line.add_verb("quantize", "writes a GGUF file of a model, its matrices in another type");
+  const Command verb =
+      line.add_verb("quantize", "writes a GGUF file of a model, its matrices in another type");
   auto flags = std::make_shared<QuantizeFlags>();
   verb.option("MODEL", flags->model, "a GGUF file or a Hugging Face folder").required();
   verb.option("--to", flags->type, "f32, f16, bf16, q8_0, q6_k, q5_k, q5_1, q5_0, q4_k, q4_1, q4_0, iq4_nl")

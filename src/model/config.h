@@ -112,6 +112,9 @@ struct ModelConfig {
 
   ExpertConfig experts;
   LatentConfig latent;
+  // Layers that stand behind the model's own in the checkpoint and predict further tokens; hone leaves them
+  // out.
+  std::int64_t prediction_layers = 0;
 
   // What the file asks for and hone does not implement, "key = value" each. build_graph refuses them together
   // with the tensors that do not fit.

@@ -51,7 +51,7 @@ constexpr std::array kHuggingFaceKeys{
     KeyRow{"v_head_dim", Used, "deepseek"},
     KeyRow{"rope_interleave", Used, "deepseek"},
     KeyRow{"moe_layer_freq", Refused, "", "1|null"},
-    KeyRow{"num_nextn_predict_layers", Refused, "", "0|null"},
+    KeyRow{"num_nextn_predict_layers", Used, "deepseek", "0|null"},
     KeyRow{"sliding_window", Used, "mistral qwen2 qwen3 qwen2_moe qwen3_moe phi3 gemma2 gemma3", "null"},
     KeyRow{"use_sliding_window", Used, "qwen2 qwen3 qwen2_moe qwen3_moe", "false|null"},
     KeyRow{"max_window_layers", Used, "qwen2 qwen3 qwen2_moe qwen3_moe"},
@@ -231,6 +231,20 @@ void warn_of_tied_head(const Checkpoint& checkpoint, const Family& family, Model
   }
 }
 
+// Layers behind the last, which guess further tokens: left out, as transformers does.
+void warn_of_prediction_layers(const Checkpoint& checkpoint, const JsonReader& reader, ModelConfig& config) {
+  config.prediction_layers = near_range(reader.integer("num_nextn_predict_layers").value_or(0));
+  const auto count = std::ranges::count_if(checkpoint.tensors, [&](const TensorEntry& tensor) {
+    return is_of_prediction_layer(config, tensor.name);
+  });
+  if (count > 0) {
+    config.warnings.push_back(
+        fmt::format("{} tensors of the layers behind layer {} were not used: they predict further tokens "
+                    "(num_nextn_predict_layers)",
+                    count, config.layers - 1));
+  }
+}
+
 }  // namespace
 
 Result<ModelConfig> read_hugging_face_config(const Checkpoint& checkpoint) {
@@ -262,6 +276,7 @@ Result<ModelConfig> read_hugging_face_config(const Checkpoint& checkpoint) {
   HONE_TRY(faults.check(config));
   if (family->derive != nullptr) family->derive(config);
   warn_of_tied_head(checkpoint, *family, config);
+  warn_of_prediction_layers(checkpoint, reader, config);
   return config;
 }
 

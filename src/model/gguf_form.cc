@@ -54,7 +54,8 @@ class Namer {
   std::vector<std::string> left_over() const {
     std::vector<std::string> out;
     for (const TensorEntry& entry : checkpoint_.tensors) {
-      if (!used_.contains(entry.name) && !is_computed(entry.name)) out.push_back(entry.name);
+      const bool left_out = is_computed(entry.name) || is_of_prediction_layer(config_, entry.name);
+      if (!used_.contains(entry.name) && !left_out) out.push_back(entry.name);
     }
     return out;
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <fmt/format.h>
 
 namespace hone {
@@ -49,6 +50,16 @@ std::string tensor_stem(std::span<const PartName> family_names, FileStyle style,
   const std::size_t at = pattern.find("{}");
   if (at == std::string_view::npos) return std::string(pattern);
   return fmt::format("{}{}{}", pattern.substr(0, at), layer, pattern.substr(at + 2));
+}
+
+bool is_of_prediction_layer(const ModelConfig& config, std::string_view tensor) {
+  constexpr std::string_view kBefore = "model.layers.";
+  if (config.prediction_layers == 0 || !tensor.starts_with(kBefore)) return false;
+  std::int64_t layer = 0;
+  const char* begin = tensor.data() + kBefore.size();
+  const auto [end, failed] = std::from_chars(begin, tensor.data() + tensor.size(), layer);
+  return failed == std::errc() && end != begin && layer >= config.layers &&
+         layer < config.layers + config.prediction_layers;
 }
 
 }  // namespace hone

@@ -111,6 +111,7 @@ std::vector<std::string> Weights::unknown_tensors() const {
   std::size_t count = 0;
   for (const TensorEntry& entry : checkpoint_.tensors) {
     if (used_.contains(entry.name) || is_derived(entry.name)) continue;
+    if (is_of_prediction_layer(config_, entry.name)) continue;
     if (++count > kMostListed) continue;
     const std::string_view near = nearest_name(entry.name, known);
     out.push_back(near.empty() || near == entry.name

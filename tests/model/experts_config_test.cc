@@ -1,6 +1,7 @@
 // Keys of routed experts and of multi-head latent attention: ranges, choices that hone does not have, missing
 // experts.
 #include "made_checkpoint.h"
+#include "model/names.h"
 
 namespace hone::test {
 namespace {
@@ -67,6 +68,31 @@ TEST(ExpertsConfig, ChoicesThatAreNotThereAreRefused) {
   ASSERT_TRUE(config.ok()) << text_of(config.error());
   ASSERT_EQ(config->refused.size(), 1U);  // DeepSeek-V2 does not normalise
   EXPECT_NE(config->refused[0].find("norm_topk_prob"), std::string::npos) << config->refused[0];
+}
+
+TEST(ExpertsConfig, PredictionLayersAreLeftOutWithAWarning) {
+  Checkpoint checkpoint = made_folder(with("num_nextn_predict_layers", 2));
+  const std::int64_t layers = read_config(checkpoint)->layers;
+  const auto add = [&](std::int64_t layer, const char* part) {
+    TensorEntry entry;
+    entry.name = "model.layers." + std::to_string(layer) + part;
+    checkpoint.tensors.push_back(entry);
+    return entry.name;
+  };
+  const std::string first = add(layers, ".eh_proj.weight");
+  const std::string second = add(layers + 1, ".embed_tokens.weight");
+  const std::string beyond = add(layers + 2, ".embed_tokens.weight");
+  checkpoint.index_tensors();
+  const Result<ModelConfig> config = read_config(checkpoint);
+  ASSERT_TRUE(config.ok()) << text_of(config.error());
+  EXPECT_TRUE(config->refused.empty());
+  ASSERT_EQ(config->warnings.size(), 1U);
+  EXPECT_TRUE(config->warnings[0].starts_with("2 tensors of the layers behind layer")) << config->warnings[0];
+  EXPECT_TRUE(is_of_prediction_layer(*config, first));
+  EXPECT_TRUE(is_of_prediction_layer(*config, second));
+  EXPECT_FALSE(is_of_prediction_layer(*config, beyond));
+  EXPECT_FALSE(is_of_prediction_layer(*config, "model.layers.0.mlp.gate.weight"));
+  EXPECT_FALSE(is_of_prediction_layer(*config, "model.layers.x"));
 }
 
 TEST(ExpertsConfig, SizesOutOfRange) {
