@@ -24,15 +24,7 @@ class Attributes {
   Attributes() = default;
   Attributes(std::initializer_list<Item> items) : items_(items) {}
 
-  void set(std::string name, AttributeValue value) {
-    for (Item& item : items_) {
-      if (item.first == name) {
-        item.second = std::move(value);
-        return;
-      }
-    }
-    items_.emplace_back(std::move(name), std::move(value));
-  }
+  void set(std::string name, AttributeValue value);
   const AttributeValue* find(std::string_view name) const {
     for (const Item& item : items_) {
       if (item.first == name) return &item.second;
