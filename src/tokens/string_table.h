@@ -33,6 +33,10 @@ class StringTable {
     ends_.clear();
   }
 
+  std::int64_t heap_bytes() const {
+    return static_cast<std::int64_t>(pool_.capacity() + ends_.capacity() * sizeof(ends_[0]));
+  }
+
  private:
   std::vector<char> pool_;
   std::vector<std::uint32_t> ends_;

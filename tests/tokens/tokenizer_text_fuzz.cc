@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "byte_vocabulary.h"
 #include "tokens/stream_decoder.h"
 #include "tokens/tokenizer.h"
 #include "tokens/utf8.h"
@@ -13,14 +14,7 @@
 namespace {
 
 std::string letter(unsigned byte) {
-  std::string out;
-  const bool own = (byte >= 0x21 && byte <= 0x7E) || (byte >= 0xA1 && byte <= 0xAC) || byte >= 0xAE;
-  unsigned others = 0;
-  for (unsigned b = 0; b < byte; ++b) {
-    if (!((b >= 0x21 && b <= 0x7E) || (b >= 0xA1 && b <= 0xAC) || b >= 0xAE)) ++others;
-  }
-  hone::append_utf8(out, own ? byte : 0x100 + others);
-  return out;
+  return hone::byte_letter(static_cast<unsigned char>(byte));
 }
 
 const hone::Tokenizer& tokenizer(const char* pre) {
