@@ -12,6 +12,7 @@
 #include "engine/memory_statement.h"
 #include "file/open.h"
 #include "kernels/peaks.h"
+#include "tokens/load_tokenizer.h"
 
 namespace hone {
 namespace {
@@ -36,7 +37,8 @@ Status add_model(const DoctorFlags& flags, MachineState& state) {
   EngineOptions options;
   options.context = flags.context;
   const CompiledModel model = HONE_TRY(compile(checkpoint, options));
-  state.model_bytes = HONE_TRY(memory_statement(model.plan, checkpoint)).total_bytes;
+  const std::int64_t tokenizer_bytes = HONE_TRY(tokenizer_heap_bytes(checkpoint));
+  state.model_bytes = memory_statement(model.plan, checkpoint, tokenizer_bytes).total_bytes;
   for (const std::shared_ptr<MappedFile>& file : checkpoint.files) {
     state.file_bytes += static_cast<std::int64_t>(file->size());
   }

@@ -6,6 +6,7 @@
 #include "engine/memory_statement.h"
 #include "file/open.h"
 #include "plan/print.h"
+#include "tokens/load_tokenizer.h"
 
 namespace hone {
 namespace {
@@ -92,9 +93,10 @@ Status run(const PlanFlags& flags) {
   options.batch = flags.batch;
   const Checkpoint checkpoint = HONE_TRY(open_checkpoint(flags.model));
   const CompiledModel model = HONE_TRY(compile(checkpoint, options));
-  const MemoryStatement memory = HONE_TRY(memory_statement(model.plan, checkpoint));
+  const std::int64_t tokenizer_bytes = HONE_TRY(tokenizer_heap_bytes(checkpoint));
+  const MemoryStatement memory = memory_statement(model.plan, checkpoint, tokenizer_bytes);
   Fit fit;
-  if (options.memory > 0) fit = HONE_TRY(what_fits(checkpoint, options, options.memory));
+  if (options.memory > 0) fit = HONE_TRY(what_fits(checkpoint, options, options.memory, tokenizer_bytes));
   const Fit* shown = options.memory > 0 ? &fit : nullptr;
   if (flags.json) {
     print_json(as_json(model, memory, shown));

@@ -5,6 +5,7 @@
 #include "apps/verb.h"
 #include "file/open.h"
 #include "tokens/chat.h"
+#include "tokens/load_tokenizer.h"
 
 namespace hone {
 namespace {
@@ -38,7 +39,7 @@ struct RenderFlags : CommonFlags {
 
 Status run_render(const RenderFlags& flags) {
   const Checkpoint checkpoint = HONE_TRY(open_checkpoint(flags.model));
-  const Tokenizer tokenizer = HONE_TRY(Tokenizer::from_metadata(checkpoint.metadata));
+  const Tokenizer tokenizer = HONE_TRY(require_tokenizer(checkpoint));
   if (tokenizer.chat_template().empty()) {
     return Error{ErrorCode::BadModel,       Fault::File, flags.model, "the file carries no chat template",
                  "tokenizer.chat_template", "none",      {}};

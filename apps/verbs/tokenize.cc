@@ -7,7 +7,7 @@
 
 #include "apps/verb.h"
 #include "file/open.h"
-#include "tokens/tokenizer.h"
+#include "tokens/load_tokenizer.h"
 #include "tokens/utf8.h"
 
 namespace hone {
@@ -25,7 +25,7 @@ struct TokenizeFlags : CommonFlags {
 
 Result<Tokenizer> load_tokenizer(const std::string& path) {
   const Checkpoint checkpoint = HONE_TRY(open_checkpoint(path));
-  return Tokenizer::from_metadata(checkpoint.metadata);
+  return require_tokenizer(checkpoint);
 }
 
 Error bad_line(std::size_t number, std::string expected) {

@@ -9,7 +9,6 @@
 #include "file/json_text.h"
 #include "plan/heap_bytes.h"
 #include "tokens/sampler.h"
-#include "tokens/tokenizer.h"
 
 namespace hone {
 namespace {
@@ -55,7 +54,7 @@ std::vector<LayerMemory> per_layer(const Plan& plan) {
   return layers;
 }
 
-// A row of the pre-tokeniser table compiles to less than this (tokens/tokenizer.h).
+// The expressions of a tokenizer compile to less than this (tokens/expression.h).
 constexpr std::int64_t kExpressionBytes = 64 << 10;
 // What the deepest call reaches of a stack, in whole pages (ulimit -s is room, not use).
 constexpr std::int64_t kStackBytes = 64 << 10;
@@ -84,19 +83,16 @@ std::int64_t vocabulary_of(const Plan& plan) {
 
 }  // namespace
 
-Result<MemoryStatement> memory_statement(const Plan& plan, const Checkpoint& checkpoint) {
+MemoryStatement memory_statement(const Plan& plan, const Checkpoint& checkpoint,
+                                 std::int64_t tokenizer_bytes) {
   MemoryStatement out;
-  std::int64_t tokenizer = 0;
-  if (checkpoint.metadata.find("tokenizer.ggml.model") != nullptr) {
-    tokenizer = HONE_TRY(Tokenizer::predicted_heap_bytes(checkpoint.metadata));
-  }
   const std::int64_t sampler = Sampler::predicted_heap_bytes(vocabulary_of(plan));
   const std::int64_t late = plan.state_bytes + plan.dynamic_bytes + plan.workspace_bytes;
   const std::int64_t staging = staging_bytes(plan);
   out.items = {
       {"weights and constants", MemoryRegion::Static, plan.static_bytes,
        "one arena, every tensor in its packed layout"},
-      {"tokenizer tables", MemoryRegion::Static, tokenizer, "vocabulary, merges and their hash tables"},
+      {"tokenizer tables", MemoryRegion::Static, tokenizer_bytes, "vocabulary, merges and their hash tables"},
       {"header", MemoryRegion::Static, header_bytes(checkpoint),
        "names, shapes and offsets of the file's tensors, and config.json"},
       {"plan and addresses", MemoryRegion::Static, heap_bytes(plan) + Executor::heap_bytes(plan),
@@ -136,12 +132,13 @@ Result<MemoryStatement> memory_statement(const Plan& plan, const Checkpoint& che
 namespace {
 
 Result<std::int64_t> total_at(const Checkpoint& checkpoint, const OptimisedModel& model,
-                              EngineOptions options, std::int64_t context, std::int64_t batch) {
+                              EngineOptions options, std::int64_t context, std::int64_t batch,
+                              std::int64_t tokenizer_bytes) {
   options.context = context;
   options.batch = batch;
   const Bindings bound = HONE_TRY(plan_bound(model.config, options));
   const Plan plan = HONE_TRY(make_plan(model.graph, {model.target, options.level, bound}));
-  return HONE_TRY(memory_statement(plan, checkpoint)).total_bytes;
+  return memory_statement(plan, checkpoint, tokenizer_bytes).total_bytes;
 }
 
 // The largest value in [1, limit] for which total(value) <= budget, by bisection; 0 if there is none.
@@ -164,25 +161,26 @@ constexpr std::int64_t kLargestBatch = 4096;  // beyond it `plan` answers "at le
 
 }  // namespace
 
-Result<Fit> what_fits(const Checkpoint& checkpoint, const EngineOptions& options, std::int64_t budget_bytes) {
+Result<Fit> what_fits(const Checkpoint& checkpoint, const EngineOptions& options, std::int64_t budget_bytes,
+                      std::int64_t tokenizer_bytes) {
   const OptimisedModel model = HONE_TRY(optimise(checkpoint, options));
   const std::int64_t context = HONE_TRY(plan_bound(model.config, options)).find('C').value_or(1);
   Fit fit;
   fit.max_context = HONE_TRY(largest(model.config.context_length, budget_bytes, [&](std::int64_t n) {
-    return total_at(checkpoint, model, options, n, options.batch);
+    return total_at(checkpoint, model, options, n, options.batch, tokenizer_bytes);
   }));
   fit.max_batch = HONE_TRY(largest(kLargestBatch, budget_bytes, [&](std::int64_t n) {
-    return total_at(checkpoint, model, options, context, n);
+    return total_at(checkpoint, model, options, context, n, tokenizer_bytes);
   }));
   return fit;
 }
 
 Status check_budget(const MemoryStatement& statement, const Checkpoint& checkpoint,
-                    const EngineOptions& options) {
+                    const EngineOptions& options, std::int64_t tokenizer_bytes) {
   const MemoryLimit machine = usable_memory();
   const std::int64_t have = options.memory > 0 ? options.memory : machine.bytes;
   if (statement.total_bytes <= have) return {};
-  const Fit fit = HONE_TRY(what_fits(checkpoint, options, have));
+  const Fit fit = HONE_TRY(what_fits(checkpoint, options, have, tokenizer_bytes));
   Error error{ErrorCode::DoesNotFit,
               Fault::User,
               options.memory > 0 ? "--memory" : machine.source,

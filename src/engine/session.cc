@@ -9,6 +9,7 @@
 #include "base/machine.h"
 #include "file/open.h"
 #include "graph/op_row.h"
+#include "tokens/load_tokenizer.h"
 
 namespace hone {
 namespace {
@@ -66,11 +67,10 @@ Result<std::unique_ptr<Session>> Session::prepare(const std::string& path, const
   const Checkpoint& checkpoint = *session->checkpoint_;
   session->model_ = HONE_TRY(compile_apart(checkpoint, options));
   if (options.strict) HONE_TRY(check_strict(session->model_.plan));
-  session->memory_ = HONE_TRY(memory_statement(session->model_.plan, checkpoint));
-  HONE_TRY(check_budget(session->memory_, checkpoint, options));
-  if (checkpoint.metadata.find("tokenizer.ggml.model") != nullptr) {
-    session->tokenizer_ = HONE_TRY(Tokenizer::from_metadata(checkpoint.metadata));
-  }
+  session->tokenizer_ = HONE_TRY(load_tokenizer(checkpoint));
+  const std::int64_t tokenizer_bytes = session->tokenizer_ ? session->tokenizer_->heap_bytes() : 0;
+  session->memory_ = memory_statement(session->model_.plan, checkpoint, tokenizer_bytes);
+  HONE_TRY(check_budget(session->memory_, checkpoint, options, tokenizer_bytes));
   session->defaults_ = HONE_TRY(hone::generation_defaults(checkpoint));
   // The pages of the headers and what compiling left on the heap are not needed any more.
   checkpoint.drop_pages();

@@ -1,196 +1,235 @@
 #include "tokens/pre_tokenizer.h"
 
-#define PCRE2_CODE_UNIT_WIDTH 8
-#include <array>
+#include <algorithm>
 #include <fmt/format.h>
 #include <limits>
-#include <optional>
-#include <pcre2.h>
 #include <utility>
+
+#include "tokens/byte_alphabet.h"
+#include "tokens/tokenizer_error.h"
 
 namespace hone {
 
 namespace {
 
-struct PreTokenizerRow {
-  std::string_view name;
-  std::string_view first;   // expression; `\s` means Unicode's White_Space
-  std::string_view second;  // empty: one step
-};
+constexpr std::size_t kMaxPreTokenized = std::numeric_limits<std::int32_t>::max();
 
-constexpr std::string_view kGpt2 =
+// GPT-2's (Radford et al. 2019).
+constexpr std::string_view kGpt2Words =
     R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
-constexpr std::string_view kQwen2 =
-    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 
-constexpr std::array<PreTokenizerRow, 4> kRows{{
-    {"gpt-2", kGpt2, {}},
-    {"default", kGpt2, {}},
-    // Every digit stands alone before GPT-2's expression sees the rest, so a blank run before a digit ends
-    // its word there and stays whole.
-    {"smollm", R"(\p{N})", kGpt2},
-    {"qwen2", kQwen2, {}},
-}};
+// Puts the pieces of one text together, by SplitBehavior: match after match, with what lies between them.
+class PieceJoiner {
+ public:
+  PieceJoiner(SplitBehavior behavior, bool invert, std::vector<TextSpan>& out)
+      : out_(&out), first_(out.size()), behavior_(behavior), invert_(invert) {}
 
-// PCRE2's own \s also takes U+180E, which Unicode 6.3 moved out of White_Space.
-constexpr std::string_view kWhiteSpace =
-    R"(\t-\r \x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000})";
-
-std::string expand_white_space(std::string_view expression) {
-  std::string out;
-  bool in_class = false;
-  for (std::size_t i = 0; i < expression.size(); ++i) {
-    const char c = expression[i];
-    const char next = i + 1 < expression.size() ? expression[i + 1] : '\0';
-    if (c == '[') in_class = true;
-    if (c == ']') in_class = false;
-    if (c == '\\' && next == 's') {
-      out += in_class ? std::string(kWhiteSpace) : fmt::format("[{}]", kWhiteSpace);
-      ++i;
-    } else if (c == '\\' && next == 'S') {
-      out += fmt::format("[^{}]", kWhiteSpace);
-      ++i;
+  void add(std::uint32_t begin, std::uint32_t end, bool is_match) {
+    is_match = is_match != invert_;
+    const bool has_last = out_->size() > first_;
+    bool join = false;
+    switch (behavior_) {
+      case SplitBehavior::Removed:
+        if (is_match) return;
+        break;
+      case SplitBehavior::Isolated:
+        break;
+      case SplitBehavior::Contiguous:
+        join = has_last && is_match == last_was_match_;
+        break;
+      case SplitBehavior::MergedWithPrevious:
+        join = has_last && is_match && !last_was_match_;
+        break;
+      // A piece that is no match joins the match before it, unless that has another match behind it.
+      case SplitBehavior::MergedWithNext:
+        join = has_last && !is_match && last_was_match_;
+        break;
+    }
+    last_was_match_ = is_match;
+    if (join) {
+      out_->back().end = end;
     } else {
-      out += c;
+      out_->push_back({begin, end});
     }
   }
-  return out;
-}
 
-std::string row_names() {
-  std::string names;
-  for (const PreTokenizerRow& row : kRows) {
-    if (!names.empty()) names += ", ";
-    names += row.name;
-  }
-  return names;
-}
-
-std::string pcre2_message(int code) {
-  std::array<PCRE2_UCHAR8, 256> buffer{};
-  pcre2_get_error_message_8(code, buffer.data(), buffer.size());
-  return reinterpret_cast<const char*>(buffer.data());
-}
+ private:
+  std::vector<TextSpan>* out_;
+  std::size_t first_;
+  SplitBehavior behavior_;
+  bool invert_;
+  bool last_was_match_ = false;
+};
 
 }  // namespace
 
-void PreTokenizerScratch::Free::operator()(pcre2_match_data_8* data) const {
-  pcre2_match_data_free_8(data);
-}
-void PreTokenizerScratch::Free::operator()(pcre2_match_context_8* context) const {
-  pcre2_match_context_free_8(context);
-}
-void PreTokenizer::Free::operator()(pcre2_code_8* code) const {
-  pcre2_code_free_8(code);
+Status PreTokenizer::add_cut(const TextPattern& pattern, SplitBehavior behavior, bool invert,
+                             const std::string& where) {
+  Step step;
+  step.behavior = behavior;
+  step.invert = invert;
+  step.expression = HONE_TRY(Expression::compile(pattern, where));
+  steps_.push_back(std::move(step));
+  return {};
 }
 
-PreTokenizerScratch::PreTokenizerScratch()
-    : match_data_(pcre2_match_data_create_8(1, nullptr)),
-      match_context_(pcre2_match_context_create_8(nullptr)) {}
-
-Result<PreTokenizer> PreTokenizer::compile(std::string_view name, std::string_view first,
-                                           std::string_view second) {
-  PreTokenizer out(name);
-  for (const std::string_view expression : {first, second}) {
-    if (expression.empty()) continue;
-    const std::string expanded = expand_white_space(expression);
-    int error = 0;
-    PCRE2_SIZE at = 0;
-    pcre2_code_8* code = pcre2_compile_8(reinterpret_cast<PCRE2_SPTR8>(expanded.data()), expanded.size(),
-                                         PCRE2_UTF | PCRE2_UCP, &error, &at, nullptr);
-    if (code == nullptr) {
-      return internal_error(
-          fmt::format("pre-tokenizer {}", name),
-          fmt::format("its expression does not compile: {} at {}", pcre2_message(error), at));
+Status PreTokenizer::add(const PreTokenizerStep& step, bool last, const std::string& where) {
+  using Kind = PreTokenizerStep::Kind;
+  const auto expression = [](std::string_view text) { return TextPattern{std::string(text), true}; };
+  switch (step.kind) {
+    case Kind::Split:
+      return add_cut(step.pattern, step.behavior, step.invert, where);
+    case Kind::Digits:
+      return add_cut(expression(R"(\p{N})"),
+                     step.individual ? SplitBehavior::Isolated : SplitBehavior::Contiguous, false, where);
+    case Kind::Punctuation:
+      return add_cut(expression(R"([\p{P}!-/:-@\[-`{-~])"), step.behavior, false, where);
+    case Kind::Whitespace:
+      return add_cut(expression(R"(\w+|[^\w\s]+)"), SplitBehavior::Removed, true, where);
+    case Kind::WhitespaceSplit:
+      return add_cut(expression(R"(\s)"), SplitBehavior::Removed, false, where);
+    case Kind::ByteLevel: {
+      if (step.add_prefix_space) {
+        Step prefix;
+        prefix.kind = Step::Kind::Prefix;
+        steps_.push_back(std::move(prefix));
+      }
+      if (step.use_regex) HONE_TRY(add_cut(expression(kGpt2Words), SplitBehavior::Isolated, false, where));
+      if (!last) {
+        // What follows sees letters.
+        Step letters;
+        letters.kind = Step::Kind::Letters;
+        steps_.push_back(std::move(letters));
+      }
+      byte_level_ = true;
+      return {};
     }
-    out.steps_.emplace_back(code);
-    // Where there is no JIT compiler this fails, and pcre2_match interprets.
-    pcre2_jit_compile_8(code, PCRE2_JIT_COMPLETE);
+    case Kind::Metaspace: {
+      Step blanks;
+      blanks.kind = Step::Kind::Metaspace;
+      blanks.prepend = step.prepend;
+      blanks.replacement = step.replacement;
+      steps_.push_back(std::move(blanks));
+      if (!step.split) return {};
+      return add_cut({step.replacement, false}, SplitBehavior::MergedWithNext, false, where);
+    }
+  }
+  return {};
+}
+
+Result<PreTokenizer> PreTokenizer::build(const TokenizerSpec& spec) {
+  PreTokenizer out;
+  const std::size_t count = spec.pre_tokenizer.size();
+  out.steps_.reserve(2 * count + 1);
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::string where = table_element(spec.places.pre_tokenizer, i);
+    if (out.byte_level_ && spec.pre_tokenizer[i].kind == PreTokenizerStep::Kind::ByteLevel) {
+      return unsupported_tokenizer(where, "a second pre-tokenizer", "ByteLevel", "one");
+    }
+    HONE_TRY(out.add(spec.pre_tokenizer[i], i + 1 == count, where));
+  }
+  if (std::any_of(out.steps_.begin(), out.steps_.end(),
+                  [](const Step& s) { return s.kind == Step::Kind::Letters; })) {
+    Step bytes;
+    bytes.kind = Step::Kind::Bytes;
+    out.steps_.push_back(std::move(bytes));
   }
   return out;
 }
 
-Result<const PreTokenizer*> PreTokenizer::find(std::string_view name) {
-  for (const PreTokenizerRow& row : kRows) {
-    if (row.name != name) continue;
-    static const auto compiled = [] {
-      std::vector<Result<PreTokenizer>> rows;
-      rows.reserve(kRows.size());
-      for (const PreTokenizerRow& each : kRows) rows.push_back(compile(each.name, each.first, each.second));
-      return rows;
-    }();
-    const Result<PreTokenizer>& result = compiled[static_cast<std::size_t>(&row - kRows.data())];
-    if (!result.ok()) return result.error();
-    return &result.value();
+Status PreTokenizer::cut(const Step& step, std::string_view text, PreTokenizerScratch& scratch,
+                         std::vector<TextSpan>& words) {
+  std::swap(scratch.previous, words);
+  words.clear();
+  for (const TextSpan piece : scratch.previous) {
+    // The subject is the piece alone: a look-around must not see past its ends.
+    const std::string_view subject = text.substr(piece.begin, piece.end - piece.begin);
+    PieceJoiner joiner(step.behavior, step.invert, words);
+    std::uint32_t done = 0;
+    HONE_TRY(step.expression->for_each_match(subject, scratch.expressions,
+                                             [&](std::uint32_t begin, std::uint32_t end) {
+                                               if (begin > done)
+                                                 joiner.add(piece.begin + done, piece.begin + begin, false);
+                                               joiner.add(piece.begin + begin, piece.begin + end, true);
+                                               done = end;
+                                             }));
+    if (done < subject.size()) joiner.add(piece.begin + done, piece.end, false);
   }
-  return Error{ErrorCode::BadModel,
-               Fault::File,
-               "tokenizer.ggml.pre",
-               fmt::format("pre-tokenizer '{}' is not supported", name),
-               row_names(),
-               std::string(name),
-               "use a model with one of these pre-tokenizers"};
+  std::erase_if(words, [](const TextSpan& word) { return word.begin == word.end; });
+  return {};
 }
 
-Status PreTokenizer::split_range(const pcre2_code_8* code, std::string_view text, std::uint32_t begin,
-                                 std::uint32_t end, PreTokenizerScratch& scratch,
-                                 std::vector<std::uint32_t>& ends) const {
-  // The subject is the word alone: a lookahead must not see past its end.
-  const auto* subject = reinterpret_cast<PCRE2_SPTR8>(text.data() + begin);
-  const std::size_t length = end - begin;
-  const auto emit = [&](std::size_t offset) { ends.push_back(begin + static_cast<std::uint32_t>(offset)); };
-  std::size_t done = 0;
-  std::size_t start = 0;
-  while (start < length) {
-    const std::uint32_t options = PCRE2_NO_UTF_CHECK | PCRE2_NOTEMPTY;
-    int rc = pcre2_match_8(code, subject, length, start, options, scratch.match_data_.get(),
-                           scratch.match_context_.get());
-    if (rc == PCRE2_ERROR_JIT_STACKLIMIT) {
-      rc = pcre2_match_8(code, subject, length, start, options | PCRE2_NO_JIT, scratch.match_data_.get(),
-                         scratch.match_context_.get());
+// Steps that change the text, piece by piece.
+void PreTokenizer::rewrite(const Step& step, std::string_view text, bool at_start, std::string& out,
+                           std::vector<TextSpan>& words) {
+  out.clear();
+  out.reserve(text.size() + words.size());
+  for (TextSpan& word : words) {
+    const std::string_view piece = text.substr(word.begin, word.end - word.begin);
+    const bool first = at_start && word.begin == 0;
+    const auto begin = static_cast<std::uint32_t>(out.size());
+    switch (step.kind) {
+      case Step::Kind::Prefix:
+        if (!piece.starts_with(' ')) out += ' ';
+        out += piece;
+        break;
+      case Step::Kind::Metaspace:
+        if ((step.prepend == PrependScheme::Always || (step.prepend == PrependScheme::First && first)) &&
+            !piece.starts_with(' ') && !piece.starts_with(step.replacement)) {
+          out += step.replacement;
+        }
+        for (const char c : piece) {
+          if (c == ' ') {
+            out += step.replacement;
+          } else {
+            out += c;
+          }
+        }
+        break;
+      case Step::Kind::Letters:
+        for (const char c : piece) append_letter(out, c);
+        break;
+      case Step::Kind::Bytes:
+        decode_letters(piece, [&](char byte) { out += byte; });
+        break;
+      case Step::Kind::Cut:
+        break;
     }
-    if (rc == PCRE2_ERROR_NOMATCH) break;
-    if (rc < 0) {
+    word = {begin, static_cast<std::uint32_t>(out.size())};
+  }
+}
+
+Result<std::string_view> PreTokenizer::split(std::string_view text, bool at_start,
+                                             PreTokenizerScratch& scratch,
+                                             std::vector<TextSpan>& words) const {
+  words.clear();
+  if (text.empty()) return text;
+  words.push_back({0, static_cast<std::uint32_t>(text.size())});
+  for (const Step& step : steps_) {
+    if (step.kind == Step::Kind::Cut) {
+      HONE_TRY(cut(step, text, scratch, words));
+      continue;
+    }
+    if (text.size() > kMaxPreTokenized / std::max<std::size_t>(2, step.replacement.size() + 1)) {
       return Error{ErrorCode::BadInput,
                    Fault::User,
-                   fmt::format("text, byte {}", begin + start),
-                   fmt::format("cutting the text into words ran out of its limit: {}", pcre2_message(rc)),
+                   "text",
+                   "a text with its blanks replaced has at most 2^31 - 1 bytes",
                    {},
                    {},
                    "split the text"};
     }
-    const PCRE2_SIZE* span = pcre2_get_ovector_pointer_8(scratch.match_data_.get());
-    if (span[0] > done) emit(span[0]);
-    emit(span[1]);
-    done = span[1];
-    start = span[1];
+    rewrite(step, text, at_start, scratch.other, words);
+    scratch.text.swap(scratch.other);
+    text = scratch.text;
   }
-  if (done < length) emit(length);
-  return {};
+  return text;
 }
 
-Status PreTokenizer::split(std::string_view text, PreTokenizerScratch& scratch,
-                           std::vector<std::uint32_t>& ends) const {
-  ends.clear();
-  if (text.empty()) return {};
-  if (!scratch.match_data_ || !scratch.match_context_) {
-    return internal_error("pre-tokenizer", "no memory for a match");
-  }
-  const std::uint64_t limit = 1'000'000 + 16 * static_cast<std::uint64_t>(text.size());
-  pcre2_set_match_limit_8(
-      scratch.match_context_.get(),
-      static_cast<std::uint32_t>(std::min<std::uint64_t>(limit, std::numeric_limits<std::uint32_t>::max())));
-  ends.push_back(static_cast<std::uint32_t>(text.size()));
-  for (const auto& step : steps_) {
-    std::swap(scratch.previous_, ends);
-    ends.clear();
-    std::uint32_t begin = 0;
-    for (const std::uint32_t end : scratch.previous_) {
-      HONE_TRY(split_range(step.get(), text, begin, end, scratch, ends));
-      begin = end;
-    }
-  }
-  return {};
+std::int64_t PreTokenizer::heap_bytes() const {
+  std::size_t bytes = steps_.capacity() * sizeof(Step);
+  for (const Step& step : steps_) bytes += step.replacement.capacity();
+  return static_cast<std::int64_t>(bytes);
 }
 
 }  // namespace hone

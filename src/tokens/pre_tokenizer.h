@@ -1,63 +1,64 @@
-// Cuts text into the words that byte-pair merges stay inside of: one table row per tokenizer.ggml.pre.
+// Cuts a normalised text into the words that a model's merges stay inside of: the steps of tokenizer.json's
+// pre_tokenizer, in order, each inside the pieces that the one before it left.
 #pragma once
 
 #include <cstdint>
-#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/result.h"
-
-struct pcre2_real_code_8;
-struct pcre2_real_match_data_8;
-struct pcre2_real_match_context_8;
+#include "tokens/expression.h"
+#include "tokens/tokenizer_spec.h"
 
 namespace hone {
 
 // Working memory of one caller. Not to be shared between threads.
-class PreTokenizerScratch {
- public:
-  PreTokenizerScratch();
-
- private:
-  friend class PreTokenizer;
-  struct Free {
-    void operator()(pcre2_real_match_data_8* data) const;
-    void operator()(pcre2_real_match_context_8* context) const;
-  };
-  std::unique_ptr<pcre2_real_match_data_8, Free> match_data_;
-  std::unique_ptr<pcre2_real_match_context_8, Free> match_context_;
-  std::vector<std::uint32_t> previous_;
+struct PreTokenizerScratch {
+  ExpressionScratch expressions;
+  std::vector<TextSpan> previous;
+  std::string text;
+  std::string other;
 };
 
-// Text is taken as it is. Models trained on text in Unicode normalisation form C (row qwen2) expect the
-// caller to bring it there.
+// Immutable once built.
 class PreTokenizer {
  public:
-  // The row of that name, compiled on first use and kept for the life of the process. Errors: BadModel for a
-  // name without a row, which lists those that there are.
-  static Result<const PreTokenizer*> find(std::string_view name);
+  // Errors: BadModel for an expression that is refused (tokens/expression.h).
+  static Result<PreTokenizer> build(const TokenizerSpec& spec);
 
-  std::string_view name() const { return name_; }
+  // There is a ByteLevel step: words are bytes, and the vocabulary is written in the byte alphabet.
+  bool byte_level() const { return byte_level_; }
 
-  // `text` must be well-formed UTF-8 under 2^31 bytes. Fills `ends` with the end offset of each word; the
-  // words joined are the text. A match limit in proportion to the text bounds the time; beyond it, error
-  // BadInput.
-  Status split(std::string_view text, PreTokenizerScratch& scratch, std::vector<std::uint32_t>& ends) const;
+  // Words of `text`, well-formed UTF-8 under 2^31 bytes, as spans of the view returned: `text` itself, or
+  // scratch.text where a step changes it. `at_start`: `text` begins the whole text. Error BadInput when an
+  // expression runs out of its match limit, or when blanks grow the text beyond 2^31 - 1 bytes.
+  Result<std::string_view> split(std::string_view text, bool at_start, PreTokenizerScratch& scratch,
+                                 std::vector<TextSpan>& words) const;
+
+  std::int64_t heap_bytes() const;
 
  private:
-  explicit PreTokenizer(std::string_view name) : name_(name) {}
-  static Result<PreTokenizer> compile(std::string_view name, std::string_view first, std::string_view second);
-  Status split_range(const pcre2_real_code_8* code, std::string_view text, std::uint32_t begin,
-                     std::uint32_t end, PreTokenizerScratch& scratch, std::vector<std::uint32_t>& ends) const;
-
-  struct Free {
-    void operator()(pcre2_real_code_8* code) const;
+  struct Step {
+    enum class Kind : std::uint8_t { Cut, Prefix, Metaspace, Letters, Bytes };
+    Kind kind = Kind::Cut;
+    SplitBehavior behavior = SplitBehavior::Isolated;
+    bool invert = false;
+    PrependScheme prepend = PrependScheme::Never;
+    std::string replacement{};
+    std::optional<Expression> expression{};
   };
-  std::string_view name_;
-  // Applied in order, each inside the words that the one before it left.
-  std::vector<std::unique_ptr<pcre2_real_code_8, Free>> steps_;
+
+  Status add(const PreTokenizerStep& step, bool last, const std::string& where);
+  Status add_cut(const TextPattern& pattern, SplitBehavior behavior, bool invert, const std::string& where);
+  static Status cut(const Step& step, std::string_view text, PreTokenizerScratch& scratch,
+                    std::vector<TextSpan>& words);
+  static void rewrite(const Step& step, std::string_view text, bool at_start, std::string& out,
+                      std::vector<TextSpan>& words);
+
+  std::vector<Step> steps_;
+  bool byte_level_ = false;
 };
 
 }  // namespace hone

@@ -1,16 +1,10 @@
-// The byte alphabet and the hash functions of the flat tables in tokens/tokenizer.h; shared by its two source
-// files.
+// The hash functions of the flat tables in tokens/vocabulary.h and tokens/bpe.cc.
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string_view>
 
 namespace hone {
-
-// Bits of Tokenizer::types_.
-inline constexpr std::uint8_t kTypeMask = 0x0F;
-inline constexpr std::uint8_t kRawBit = 0x80;  // the bytes are the token's text itself, not its byte alphabet
 
 // Slots for `count` entries: the power of two that keeps the table at most half full, at least 2.
 constexpr std::uint64_t slots_for(std::uint64_t count) {

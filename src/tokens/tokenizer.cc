@@ -1,166 +1,126 @@
 #include "tokens/tokenizer.h"
 
 #include <algorithm>
+#include <array>
 #include <fmt/format.h>
-#include <functional>
 #include <limits>
+#include <utility>
 
-#include "tokens/pre_tokenizer.h"
-#include "tokens/token_hash.h"
+#include "tokens/tokenizer_error.h"
+#include "tokens/tokenizer_gguf.h"
 #include "tokens/utf8.h"
 
 namespace hone {
 
 // Working memory of one encode call.
-struct BpeScratch {
-  PreTokenizerScratch words;
-  std::vector<std::uint32_t> ends;
-  // One symbol per byte that the word starts with; merged ones drop out of the list.
-  std::vector<std::uint32_t> ids;
-  std::vector<std::uint32_t> next;
-  std::vector<std::uint32_t> previous;
-  std::vector<std::uint32_t> rank;   // of the pair that starts here
-  std::vector<std::uint64_t> queue;  // (rank << 32) | position, a min-heap
+struct Tokenizer::Scratch {
+  std::vector<AddedMatch> raw_matches;
+  std::vector<AddedMatch> normalised_matches;
+  NormaliserScratch normaliser;
+  std::string normalised;
+  PreTokenizerScratch pre_tokenizer;
+  std::vector<TextSpan> words;
+  EncoderScratch encoder;
 };
 
-std::string_view Tokenizer::token_bytes(std::int32_t id) const {
-  if (id < 0 || id >= vocab_size()) return {};
-  const std::uint32_t begin = offsets_[static_cast<std::size_t>(id)];
-  const std::uint32_t end = offsets_[static_cast<std::size_t>(id) + 1];
-  return {pool_.data() + begin, end - begin};
+namespace {
+
+Status check_ids(const TokenizerSpec& spec, std::int32_t count) {
+  const auto check = [&](std::int32_t id, std::string_view what) -> Status {
+    if (id >= 0 && id < count) return {};
+    return bad_tokenizer(std::string(what), "a token id is inside the vocabulary",
+                         fmt::format("0 to {}", count - 1), fmt::format("{}", id));
+  };
+  for (const auto& [id, name] :
+       {std::pair(spec.special.bos, "bos token"), std::pair(spec.special.eos, "eos token"),
+        std::pair(spec.special.unknown, "unknown token"), std::pair(spec.special.padding, "padding token"),
+        std::pair(spec.special.end_of_turn, "end of turn token"),
+        std::pair(spec.model.unknown, "the model's unknown token")}) {
+    if (id) HONE_TRY(check(*id, name));
+  }
+  for (const std::int32_t id : spec.before) HONE_TRY(check(id, "post-processor"));
+  for (const std::int32_t id : spec.after) HONE_TRY(check(id, "post-processor"));
+  return {};
+}
+
+}  // namespace
+
+Result<Tokenizer> Tokenizer::build(const TokenizerSpec& spec) {
+  Tokenizer out;
+  out.pre_tokenizer_ = HONE_TRY(PreTokenizer::build(spec));
+  out.vocabulary_ =
+      std::make_unique<const Vocabulary>(HONE_TRY(Vocabulary::build(spec, out.pre_tokenizer_.byte_level())));
+  HONE_TRY(check_ids(spec, out.vocab_size()));
+  out.encoder_ = HONE_TRY(make_word_encoder(spec, *out.vocabulary_));
+  out.normaliser_ = HONE_TRY(Normaliser::build(spec));
+  out.raw_added_ = HONE_TRY(AddedTokens::build(spec, false, out.normaliser_));
+  out.normalised_added_ = HONE_TRY(AddedTokens::build(spec, true, out.normaliser_));
+  out.decoder_ = HONE_TRY(TextDecoder::build(spec));
+  out.before_ = spec.before;
+  out.after_ = spec.after;
+  out.special_ = spec.special;
+  out.chat_template_.assign(spec.chat_template.begin(), spec.chat_template.end());
+  out.pre_tokenizer_name_.assign(spec.pre_tokenizer_name.begin(), spec.pre_tokenizer_name.end());
+  return out;
+}
+
+Result<Tokenizer> Tokenizer::from_metadata(const Metadata& metadata) {
+  const TokenizerSpec spec = HONE_TRY(tokenizer_spec_from_gguf(metadata));
+  return build(spec);
 }
 
 std::optional<TokenType> Tokenizer::token_type(std::int32_t id) const {
   if (id < 0 || id >= vocab_size()) return std::nullopt;
-  return static_cast<TokenType>(types_[static_cast<std::size_t>(id)] & kTypeMask);
-}
-
-std::string_view Tokenizer::text_of(std::optional<std::int32_t> id) const {
-  return id ? token_bytes(*id) : std::string_view{};
-}
-
-std::string_view Tokenizer::pre_tokenizer_name() const {
-  return pre_tokenizer_->name();
-}
-
-std::optional<std::uint32_t> Tokenizer::find_token(std::string_view bytes, bool raw) const {
-  const std::size_t mask = token_slots_.size() - 1;
-  for (std::size_t slot = hash_bytes(bytes) & mask;; slot = (slot + 1) & mask) {
-    const std::uint32_t id = token_slots_[slot];
-    if (id == kNone) return std::nullopt;
-    if (((types_[id] & kRawBit) != 0) == raw && token_bytes(static_cast<std::int32_t>(id)) == bytes)
-      return id;
-  }
+  return vocabulary_->type(id);
 }
 
 std::optional<std::int32_t> Tokenizer::special_token_id(std::string_view text) const {
   if (text.empty()) return std::nullopt;
   for (const bool raw : {true, false}) {
-    const auto id = find_token(text, raw);
-    if (id && (types_[*id] & kTypeMask) != static_cast<std::uint8_t>(TokenType::Normal)) {
-      return static_cast<std::int32_t>(*id);
-    }
+    const auto id = vocabulary_->find(text, raw);
+    if (id && vocabulary_->type(*id) != TokenType::Normal) return id;
   }
   return std::nullopt;
 }
 
-std::uint32_t Tokenizer::find_merge(std::uint32_t left, std::uint32_t right) const {
-  const std::size_t mask = merge_slots_.size() - 1;
-  for (std::size_t slot = hash_pair(left, right) & mask;; slot = (slot + 1) & mask) {
-    const std::uint32_t rank = merge_slots_[slot];
-    if (rank == kNone) return kNone;
-    const Merge& merge = merges_[rank];
-    if (merge.left == left && merge.right == right) return rank;
+Status Tokenizer::encode_words(std::string_view text, bool at_start, Scratch& s,
+                               std::vector<std::int32_t>& out) const {
+  const std::string_view words = HONE_TRY(pre_tokenizer_.split(text, at_start, s.pre_tokenizer, s.words));
+  for (const TextSpan word : s.words) {
+    encoder_->encode_word(words.substr(word.begin, word.end - word.begin), s.encoder, out);
   }
+  return {};
 }
 
-std::optional<std::uint32_t> Tokenizer::match_special(std::string_view text, bool control_too) const {
-  // specials_ is sorted by bytes, so the tokens that agree with the first k bytes of the text are a range
-  // that shrinks as k grows; a token of length k stands first in its range.
-  std::optional<std::uint32_t> best;
-  std::size_t low = 0;
-  std::size_t high = specials_.size();
-  const auto bytes_of = [&](std::size_t i) { return token_bytes(static_cast<std::int32_t>(specials_[i])); };
-  for (std::size_t k = 0; k < text.size() && low < high; ++k) {
-    const auto wanted = static_cast<unsigned char>(text[k]);
-    const auto byte_at = [&](std::uint32_t id) -> int {
-      const std::string_view bytes = token_bytes(static_cast<std::int32_t>(id));
-      return k < bytes.size() ? static_cast<unsigned char>(bytes[k]) : -1;
-    };
-    const auto first = specials_.begin() + static_cast<std::ptrdiff_t>(low);
-    const auto last = specials_.begin() + static_cast<std::ptrdiff_t>(high);
-    const auto from = std::partition_point(first, last, [&](auto id) { return byte_at(id) < wanted; });
-    const auto to = std::partition_point(from, last, [&](auto id) { return byte_at(id) <= wanted; });
-    low = static_cast<std::size_t>(from - specials_.begin());
-    high = static_cast<std::size_t>(to - specials_.begin());
-    if (low < high && bytes_of(low).size() == k + 1) {
-      const std::uint8_t type = types_[specials_[low]] & kTypeMask;
-      if (control_too || type == static_cast<std::uint8_t>(TokenType::UserDefined)) best = specials_[low];
-    }
+Status Tokenizer::encode_normalised(std::string_view text, bool at_start, const EncodeOptions& options,
+                                    Scratch& s, std::vector<std::int32_t>& out) const {
+  if (normalised_added_.empty()) return encode_words(text, at_start, s, out);
+  normalised_added_.find_all(text, options.parse_special, s.normalised_matches);
+  std::size_t begin = 0;
+  for (const AddedMatch& match : s.normalised_matches) {
+    HONE_TRY(encode_words(text.substr(begin, match.span.begin - begin), at_start && begin == 0, s, out));
+    out.push_back(match.id);
+    begin = match.span.end;
   }
-  return best;
+  return encode_words(text.substr(begin), at_start && begin == 0, s, out);
 }
 
-void Tokenizer::encode_word(std::string_view word, BpeScratch& s, std::vector<std::int32_t>& out) const {
-  s.ids.clear();
-  for (const char c : word) {
-    const std::uint32_t id = byte_ids_[static_cast<unsigned char>(c)];
-    if (id != kNone) s.ids.push_back(id);
-  }
-  const auto count = static_cast<std::uint32_t>(s.ids.size());
-  if (count == 0) return;
-  if (count == 1) {
-    out.push_back(static_cast<std::int32_t>(s.ids[0]));
-    return;
-  }
-  s.next.resize(count);
-  s.previous.resize(count);
-  s.rank.resize(count);
-  s.queue.clear();
-  for (std::uint32_t i = 0; i < count; ++i) {
-    s.previous[i] = i == 0 ? kNone : i - 1;
-    s.next[i] = i + 1 == count ? kNone : i + 1;
-    s.rank[i] = i + 1 == count ? kNone : find_merge(s.ids[i], s.ids[i + 1]);
-    if (s.rank[i] != kNone) s.queue.push_back((static_cast<std::uint64_t>(s.rank[i]) << 32) | i);
-  }
-  std::make_heap(s.queue.begin(), s.queue.end(), std::greater<>());
-  const auto renew_pair = [&](std::uint32_t at) {
-    s.rank[at] = s.next[at] == kNone ? kNone : find_merge(s.ids[at], s.ids[s.next[at]]);
-    if (s.rank[at] == kNone) return;
-    s.queue.push_back((static_cast<std::uint64_t>(s.rank[at]) << 32) | at);
-    std::push_heap(s.queue.begin(), s.queue.end(), std::greater<>());
-  };
-  while (!s.queue.empty()) {
-    const std::uint64_t top = s.queue.front();
-    std::pop_heap(s.queue.begin(), s.queue.end(), std::greater<>());
-    s.queue.pop_back();
-    const auto at = static_cast<std::uint32_t>(top);
-    // An entry is stale when the pair at its place has changed since.
-    if (s.rank[at] != static_cast<std::uint32_t>(top >> 32)) continue;
-    const std::uint32_t right = s.next[at];
-    s.ids[at] = merges_[s.rank[at]].merged;
-    s.next[at] = s.next[right];
-    s.rank[right] = kNone;
-    if (s.next[at] != kNone) s.previous[s.next[at]] = at;
-    renew_pair(at);
-    if (s.previous[at] != kNone) renew_pair(s.previous[at]);
-  }
-  for (std::uint32_t i = 0; i != kNone; i = s.next[i]) out.push_back(static_cast<std::int32_t>(s.ids[i]));
-}
-
-Status Tokenizer::encode_plain(std::string_view text, BpeScratch& s, std::vector<std::int32_t>& out) const {
+Status Tokenizer::encode_segment(std::string_view text, bool at_start, const EncodeOptions& options,
+                                 Scratch& s, std::vector<std::int32_t>& out) const {
   while (!text.empty()) {
     const std::size_t valid = utf8_valid_prefix(text);
-    HONE_TRY(pre_tokenizer_->split(text.substr(0, valid), s.words, s.ends));
-    std::uint32_t begin = 0;
-    for (const std::uint32_t end : s.ends) {
-      encode_word(text.substr(begin, end - begin), s, out);
-      begin = end;
+    if (normaliser_.empty()) {
+      HONE_TRY(encode_normalised(text.substr(0, valid), at_start, options, s, out));
+    } else if (valid > 0) {
+      s.normalised.assign(text.substr(0, valid));
+      HONE_TRY(normaliser_.apply(s.normalised, s.normaliser));
+      HONE_TRY(encode_normalised(s.normalised, at_start, options, s, out));
     }
     text.remove_prefix(valid);
     if (text.empty()) break;
-    encode_word(text.substr(0, 1), s, out);
+    encoder_->encode_word(text.substr(0, 1), s.encoder, out);
     text.remove_prefix(1);
+    at_start = false;
   }
   return {};
 }
@@ -176,35 +136,23 @@ Result<std::vector<std::int32_t>> Tokenizer::encode(std::string_view text, Encod
                  fmt::format("{} bytes", text.size()),
                  "split the text"};
   }
-  BpeScratch scratch;
+  Scratch scratch;
   std::vector<std::int32_t> out;
-  if (options.add_special && add_bos_) out.push_back(*special_.bos);
+  if (options.add_special) out = before_;
+  raw_added_.find_all(text, options.parse_special, scratch.raw_matches);
   std::size_t begin = 0;
-  std::size_t at = 0;
-  while (at < text.size()) {
-    const bool candidate = special_first_bytes_[static_cast<unsigned char>(text[at])];
-    const auto id = candidate ? match_special(text.substr(at), options.parse_special) : std::nullopt;
-    if (!id) {
-      ++at;
-      continue;
-    }
-    HONE_TRY(encode_plain(text.substr(begin, at - begin), scratch, out));
-    out.push_back(static_cast<std::int32_t>(*id));
-    at += token_bytes(static_cast<std::int32_t>(*id)).size();
-    begin = at;
+  for (const AddedMatch& match : scratch.raw_matches) {
+    HONE_TRY(encode_segment(text.substr(begin, match.span.begin - begin), begin == 0, options, scratch, out));
+    out.push_back(match.id);
+    begin = match.span.end;
   }
-  HONE_TRY(encode_plain(text.substr(begin), scratch, out));
-  if (options.add_special && add_eos_) out.push_back(*special_.eos);
+  HONE_TRY(encode_segment(text.substr(begin), begin == 0, options, scratch, out));
+  if (options.add_special) out.insert(out.end(), after_.begin(), after_.end());
   return out;
 }
 
 std::string Tokenizer::decode(std::span<const std::int32_t> ids, DecodeOptions options) const {
-  std::string out;
-  for (const std::int32_t id : ids) {
-    if (options.skip_special && token_type(id) == TokenType::Control) continue;
-    out.append(token_bytes(id));
-  }
-  return out;
+  return decoder_.decode(*vocabulary_, ids, options);
 }
 
 bool Tokenizer::is_end_of_generation(std::int32_t id) const {
@@ -217,8 +165,10 @@ bool Tokenizer::is_end_of_generation(std::int32_t id) const {
 
 std::int64_t Tokenizer::heap_bytes() const {
   const auto bytes = [](const auto& v) { return static_cast<std::int64_t>(v.capacity() * sizeof(v[0])); };
-  return bytes(pool_) + bytes(offsets_) + bytes(types_) + bytes(token_slots_) + bytes(merges_) +
-         bytes(merge_slots_) + bytes(specials_) + bytes(chat_template_);
+  return static_cast<std::int64_t>(sizeof(Vocabulary)) + vocabulary_->heap_bytes() + encoder_->heap_bytes() +
+         normaliser_.heap_bytes() + pre_tokenizer_.heap_bytes() + raw_added_.heap_bytes() +
+         normalised_added_.heap_bytes() + decoder_.heap_bytes() + bytes(before_) + bytes(after_) +
+         bytes(chat_template_) + bytes(pre_tokenizer_name_);
 }
 
 }  // namespace hone

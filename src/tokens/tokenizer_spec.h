@@ -42,7 +42,7 @@ struct NormaliserStep {
     Nfkc,
     Nfkd,
     Lowercase,
-    StripAccents,  // drops nonspacing marks (general category Mn)
+    StripAccents,  // drops marks (general category M)
     Strip,         // white space at the ends: `left`, `right`
     Replace,       // each match of `pattern` becomes `content`
     Prepend,       // `content`, in front of a text that is not empty
@@ -73,6 +73,7 @@ struct PreTokenizerStep {
     ByteLevel,       // `add_prefix_space`; `use_regex`: GPT-2's expression. Bytes become letters
     Digits,          // `individual`: each digit alone, else runs of digits
     Metaspace,       // blanks become `replacement`; `prepend`; `split`
+    Punctuation,     // `behavior`; a match is one character
     Whitespace,      // \w+|[^\w\s]+
     WhitespaceSplit  // runs without white space
   };
@@ -125,7 +126,7 @@ struct DecoderStep {
     Fuse,          // all pieces become one
     Replace,       // each match of `pattern` becomes `content`, inside each piece
     Strip,         // up to `start` times `content` at the begin of each piece, up to `stop` times at its end
-    Metaspace      // `content` becomes a blank; the first piece loses the one that `prepend` put there
+    Metaspace      // `content` becomes a blank; the first piece loses it unless `prepend` is Never
   };
   Kind kind = Kind::ByteLevel;
   TextPattern pattern{};

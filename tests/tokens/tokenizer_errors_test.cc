@@ -78,7 +78,6 @@ TEST(TokenizerErrors, MissingKeysAndWrongTypesAreErrors) {
   numbers.add_integers("tokenizer.ggml.tokens", std::vector<std::int64_t>{1, 2});
   numbers.add_strings("tokenizer.ggml.merges", std::vector<std::string>{});
   EXPECT_FALSE(Tokenizer::from_metadata(numbers).ok());
-  EXPECT_FALSE(Tokenizer::predicted_heap_bytes(numbers).ok());
 }
 
 TEST(TokenizerErrors, SmallVocabularyMergesAndAddsTheBeginToken) {
@@ -98,9 +97,6 @@ TEST(TokenizerErrors, SmallVocabularyMergesAndAddsTheBeginToken) {
   // Only the user-defined token is left: "s" has no token, "<" and ">" neither.
   EXPECT_EQ(ids("a<s>xb<s>", {.parse_special = false, .add_special = false}), (Ids{0, 6, 1}));
   EXPECT_EQ(tokenizer->decode(Ids{7, 3}), " ab");
-  const auto predicted = Tokenizer::predicted_heap_bytes(metadata);
-  ASSERT_TRUE(predicted.ok());
-  EXPECT_EQ(*predicted, tokenizer->heap_bytes());
 }
 
 }  // namespace

@@ -1,0 +1,50 @@
+// Ids -> text: the tokens' texts, then the decoder steps of tokenizer.json in order.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "tokens/expression.h"
+#include "tokens/tokenizer_spec.h"
+#include "tokens/vocabulary.h"
+
+namespace hone {
+
+struct DecodeOptions {
+  bool skip_special = false;  // leaves control tokens out
+  // false: the ids continue a text that began earlier, so nothing is taken off its beginning.
+  bool at_start = true;
+  // Byte tokens that are no valid UTF-8 together: true keeps the bytes, false makes each U+FFFD as the
+  // tokenizers library does. Byte-level vocabularies keep them always.
+  bool raw_bytes = false;
+};
+
+// Immutable once built.
+class TextDecoder {
+ public:
+  // Errors: BadModel for an expression that is refused.
+  static Result<TextDecoder> build(const TokenizerSpec& spec);
+
+  // Ids out of range give nothing.
+  std::string decode(const Vocabulary& vocabulary, std::span<const std::int32_t> ids,
+                     const DecodeOptions& options) const;
+
+  std::int64_t heap_bytes() const;
+
+ private:
+  struct Step {
+    DecoderStep spec;
+    std::optional<Expression> expression;
+  };
+  using Pieces = std::vector<std::string>;
+  static void apply(const Step& step, bool fused, const DecodeOptions& options, Pieces& pieces);
+
+  std::vector<Step> steps_;
+  bool only_bytes_ = false;  // one ByteLevel step
+};
+
+}  // namespace hone
