@@ -1,15 +1,43 @@
 #include "tokens/load_tokenizer.h"
 
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <system_error>
 #include <utility>
 
+#include "file/mapped_file.h"
+#include "tokens/tokenizer_config.h"
 #include "tokens/tokenizer_gguf.h"
+#include "tokens/tokenizer_json.h"
 
 namespace hone {
 
+namespace {
+
+Result<std::optional<TokenizerSpec>> spec_from_folder(const std::string& folder) {
+  const std::string path = (std::filesystem::path(folder) / "tokenizer.json").string();
+  std::error_code ignored;
+  if (!std::filesystem::exists(path, ignored)) return std::optional<TokenizerSpec>();
+  const std::shared_ptr<MappedFile> file = HONE_TRY(MappedFile::open(path));
+  const std::string_view text(reinterpret_cast<const char*>(file->data().data()), file->size());
+  TokenizerSpec spec = HONE_TRY(tokenizer_spec_from_json(text, path));
+  HONE_TRY(fill_from_config(folder, spec));
+  return std::optional<TokenizerSpec>(std::move(spec));
+}
+
+}  // namespace
+
 Result<std::optional<Tokenizer>> load_tokenizer(const Checkpoint& checkpoint) {
-  if (checkpoint.metadata.find("tokenizer.ggml.model") == nullptr) return std::optional<Tokenizer>();
-  const TokenizerSpec spec = HONE_TRY(tokenizer_spec_from_gguf(checkpoint.metadata));
-  return std::optional<Tokenizer>(HONE_TRY(Tokenizer::build(spec)));
+  std::optional<TokenizerSpec> spec;
+  if (checkpoint.metadata.find("tokenizer.ggml.model") != nullptr) {
+    spec = HONE_TRY(tokenizer_spec_from_gguf(checkpoint.metadata));
+  } else if (!checkpoint.folder.empty()) {
+    spec = HONE_TRY(spec_from_folder(checkpoint.folder));
+  }
+  if (!spec) return std::optional<Tokenizer>();
+  return std::optional<Tokenizer>(HONE_TRY(Tokenizer::build(*spec)));
 }
 
 Result<Tokenizer> require_tokenizer(const Checkpoint& checkpoint) {

@@ -10,7 +10,8 @@
 
 namespace hone {
 
-// From the metadata of a GGUF file. nullopt where there is none. Errors: those of the readers and of
+// From the metadata of a GGUF file, or from tokenizer.json in the checkpoint's folder with the files beside
+// it (tokens/tokenizer_config.h). nullopt where there is none. Errors: those of the readers and of
 // Tokenizer::build.
 Result<std::optional<Tokenizer>> load_tokenizer(const Checkpoint& checkpoint);
 
