@@ -19,6 +19,9 @@ constexpr std::uint64_t kFreeMerge = ~std::uint64_t{0};
 constexpr std::uint64_t kMergeTag = 0xFFFFFFFF00000000U;
 // Up to here a scan for the lowest rank is quicker than a heap.
 constexpr std::size_t kShortWord = 24;
+// From here on a heap of every pair no longer fits the caches; buckets by rank do.
+constexpr std::size_t kLongWord = 512;
+constexpr std::uint32_t kNoBucket = 0xffffffffU;
 
 struct MergeRow {
   std::uint32_t left;
@@ -59,6 +62,7 @@ class MergeTable {
   }
 
   std::uint32_t merged(std::uint32_t rank) const { return rows_[rank].merged; }
+  std::size_t size() const { return rows_.size(); }
 
   std::int64_t heap_bytes() const {
     return static_cast<std::int64_t>(rows_.capacity() * sizeof(MergeRow) +
@@ -95,7 +99,11 @@ class BpeEncoder final : public WordEncoder {
   std::uint32_t unit_id(std::string_view unit, bool first, bool last, EncoderScratch& s) const;
   bool push_bytes(std::string_view unit, EncoderScratch& s) const;
   void merge_short(EncoderScratch& s, std::vector<std::int32_t>& out) const;
-  void merge_long(EncoderScratch& s, std::vector<std::int32_t>& out) const;
+  static void link(EncoderScratch& s);
+  static void unlink_right(EncoderScratch& s, std::uint32_t at);
+  void rank_pair(EncoderScratch& s, std::uint32_t at) const;
+  void merge_by_heap(EncoderScratch& s) const;
+  void merge_by_buckets(EncoderScratch& s) const;
 
   const Vocabulary* vocabulary_;
   MergeTable merges_;
@@ -255,19 +263,37 @@ void BpeEncoder::merge_short(EncoderScratch& s, std::vector<std::int32_t>& out) 
   for (std::size_t i = 0; i < count; ++i) out.push_back(static_cast<std::int32_t>(ids[i]));
 }
 
-void BpeEncoder::merge_long(EncoderScratch& s, std::vector<std::int32_t>& out) const {
+void BpeEncoder::link(EncoderScratch& s) {
   const auto count = static_cast<std::uint32_t>(s.ids.size());
   s.next.resize(count);
   s.previous.resize(count);
-  s.queue.clear();
   for (std::uint32_t i = 0; i < count; ++i) {
     s.previous[i] = i == 0 ? kNoSymbol : i - 1;
     s.next[i] = i + 1 == count ? kNoSymbol : i + 1;
+  }
+}
+
+// The symbol behind `at` has become part of it.
+void BpeEncoder::unlink_right(EncoderScratch& s, std::uint32_t at) {
+  const std::uint32_t right = s.next[at];
+  s.next[at] = s.next[right];
+  s.rank[right] = kNoRank;
+  if (s.next[at] != kNoSymbol) s.previous[s.next[at]] = at;
+}
+
+void BpeEncoder::rank_pair(EncoderScratch& s, std::uint32_t at) const {
+  s.rank[at] = s.next[at] == kNoSymbol ? kNoRank : merges_.rank(s.ids[at], s.ids[s.next[at]]);
+}
+
+void BpeEncoder::merge_by_heap(EncoderScratch& s) const {
+  const auto count = static_cast<std::uint32_t>(s.ids.size());
+  s.queue.clear();
+  for (std::uint32_t i = 0; i < count; ++i) {
     if (s.rank[i] != kNoRank) s.queue.push_back((std::uint64_t{s.rank[i]} << 32) | i);
   }
   std::make_heap(s.queue.begin(), s.queue.end(), std::greater<>());
   const auto renew_pair = [&](std::uint32_t at) {
-    s.rank[at] = s.next[at] == kNoSymbol ? kNoRank : merges_.rank(s.ids[at], s.ids[s.next[at]]);
+    rank_pair(s, at);
     if (s.rank[at] == kNoRank) return;
     s.queue.push_back((std::uint64_t{s.rank[at]} << 32) | at);
     std::push_heap(s.queue.begin(), s.queue.end(), std::greater<>());
@@ -279,15 +305,64 @@ void BpeEncoder::merge_long(EncoderScratch& s, std::vector<std::int32_t>& out) c
     const auto at = static_cast<std::uint32_t>(top);
     // An entry is stale when the pair at its place has changed since.
     if (s.rank[at] != static_cast<std::uint32_t>(top >> 32)) continue;
-    const std::uint32_t right = s.next[at];
     s.ids[at] = merges_.merged(s.rank[at]);
-    s.next[at] = s.next[right];
-    s.rank[right] = kNoRank;
-    if (s.next[at] != kNoSymbol) s.previous[s.next[at]] = at;
+    unlink_right(s, at);
     renew_pair(at);
     if (s.previous[at] != kNoSymbol) renew_pair(s.previous[at]);
   }
-  for (std::uint32_t i = 0; i != kNoSymbol; i = s.next[i]) out.push_back(static_cast<std::int32_t>(s.ids[i]));
+}
+
+// One bucket of positions per rank, and a heap of the ranks that have one. While the pairs (x, y) of one rank
+// are merged, every new symbol contains xy: no new pair (x, y) can arise, so a bucket is complete when it
+// becomes the lowest, and one sort puts it in order. Mostly it is in order already, and the whole is linear.
+void BpeEncoder::merge_by_buckets(EncoderScratch& s) const {
+  s.bucket_of.resize(merges_.size(), kNoBucket);  // all kNoBucket between two words
+  s.queue.clear();
+  const auto push = [&](std::uint32_t at) {
+    const std::uint32_t rank = s.rank[at];
+    if (rank == kNoRank) return;
+    std::uint32_t& bucket = s.bucket_of[rank];
+    if (bucket == kNoBucket) {
+      if (s.free_buckets.empty()) {
+        s.free_buckets.push_back(static_cast<std::uint32_t>(s.buckets.size()));
+        s.buckets.emplace_back();
+      }
+      bucket = s.free_buckets.back();
+      s.free_buckets.pop_back();
+      s.queue.push_back(std::uint64_t{rank} << 32);
+      std::push_heap(s.queue.begin(), s.queue.end(), std::greater<>());
+    }
+    s.buckets[bucket].push_back(at);
+  };
+  const auto count = static_cast<std::uint32_t>(s.ids.size());
+  for (std::uint32_t i = 0; i < count; ++i) push(i);
+  while (!s.queue.empty()) {
+    // The lower half of an entry counts the positions that are done.
+    const auto rank = static_cast<std::uint32_t>(s.queue.front() >> 32);
+    const auto done = static_cast<std::uint32_t>(s.queue.front());
+    const std::uint32_t bucket = s.bucket_of[rank];
+    std::vector<std::uint32_t>& positions = s.buckets[bucket];
+    if (done == 0 && !std::is_sorted(positions.begin(), positions.end()))
+      std::sort(positions.begin(), positions.end());
+    const std::uint32_t at = positions[done];
+    if (done + 1 < positions.size()) {
+      ++s.queue.front();
+    } else {
+      std::pop_heap(s.queue.begin(), s.queue.end(), std::greater<>());
+      s.queue.pop_back();
+      positions.clear();
+      s.free_buckets.push_back(bucket);
+      s.bucket_of[rank] = kNoBucket;
+    }
+    if (s.rank[at] != rank) continue;  // the pair at this place has changed since
+    s.ids[at] = merges_.merged(rank);
+    unlink_right(s, at);
+    rank_pair(s, at);
+    push(at);
+    if (s.previous[at] == kNoSymbol) continue;
+    rank_pair(s, s.previous[at]);
+    push(s.previous[at]);
+  }
 }
 
 void BpeEncoder::encode_word(std::string_view word, EncoderScratch& s, std::vector<std::int32_t>& out) const {
@@ -302,9 +377,15 @@ void BpeEncoder::encode_word(std::string_view word, EncoderScratch& s, std::vect
   if (s.ids.empty()) return;
   if (s.ids.size() <= kShortWord) {
     merge_short(s, out);
-  } else {
-    merge_long(s, out);
+    return;
   }
+  link(s);
+  if (s.ids.size() <= kLongWord) {
+    merge_by_heap(s);
+  } else {
+    merge_by_buckets(s);
+  }
+  for (std::uint32_t i = 0; i != kNoSymbol; i = s.next[i]) out.push_back(static_cast<std::int32_t>(s.ids[i]));
 }
 
 }  // namespace

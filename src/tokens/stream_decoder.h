@@ -38,6 +38,7 @@ class StreamDecoder {
   std::string held_;     // valid text, a true prefix of some stop string
   bool skip_special_;
   bool stopped_ = false;
+  bool at_start_ = true;  // no token has given text
 };
 
 }  // namespace hone

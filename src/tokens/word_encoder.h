@@ -22,7 +22,11 @@ struct EncoderScratch {
   std::vector<std::uint32_t> previous;
   std::vector<std::uint32_t> rank;   // of the pair that starts here
   std::vector<std::uint64_t> queue;  // (rank << 32) | position, a min-heap
-  std::vector<double> best;          // sums of scores, one per byte offset
+  // Of words far too long for one heap: the positions of each rank, and which ranks have any.
+  std::vector<std::vector<std::uint32_t>> buckets;
+  std::vector<std::uint32_t> free_buckets;
+  std::vector<std::uint32_t> bucket_of;  // by rank
+  std::vector<double> best;              // sums of scores, one per byte offset
   std::string text;
 };
 
