@@ -135,37 +135,39 @@ class SpmModelParser {
     ProtobufReader reader = outer.inside(message);
     while (!reader.done()) {
       const ProtobufField field = HONE_TRY(reader.next());
-      switch (field.number) {
-        case kTrainerModelType:
-          HONE_TRY(reader.expect(field, ProtobufField::Wire::Varint));
-          if (field.value < 1 || field.value > 4) {
-            return fail(field.at, "the model type is 1 (unigram), 2 (bpe), 3 (word) or 4 (char)",
-                        fmt::format("{}", field.value));
-          }
-          out_.kind = static_cast<SentencePieceModel::Kind>(field.value);
-          break;
-        case kTrainerWhitespaceAsSuffix:
-          HONE_TRY(read_bool(reader, field, out_.treat_whitespace_as_suffix));
-          break;
-        case kTrainerByteFallback:
-          HONE_TRY(read_bool(reader, field, out_.byte_fallback));
-          break;
-        case kTrainerUnknownSurface:
-          HONE_TRY(read_text(reader, field, out_.unknown_surface));
-          break;
-        case kTrainerBosPiece:
-          HONE_TRY(read_text(reader, field, bos_));
-          break;
-        case kTrainerEosPiece:
-          HONE_TRY(read_text(reader, field, eos_));
-          break;
-        case kTrainerPaddingPiece:
-          HONE_TRY(read_text(reader, field, padding_));
-          break;
-        default:
-          break;
-      }
+      HONE_TRY(read_trainer_field(reader, field));
     }
+    return {};
+  }
+
+  Status read_trainer_field(const ProtobufReader& reader, const ProtobufField& field) {
+    switch (field.number) {
+      case kTrainerModelType:
+        return read_kind(reader, field);
+      case kTrainerWhitespaceAsSuffix:
+        return read_bool(reader, field, out_.treat_whitespace_as_suffix);
+      case kTrainerByteFallback:
+        return read_bool(reader, field, out_.byte_fallback);
+      case kTrainerUnknownSurface:
+        return read_text(reader, field, out_.unknown_surface);
+      case kTrainerBosPiece:
+        return read_text(reader, field, bos_);
+      case kTrainerEosPiece:
+        return read_text(reader, field, eos_);
+      case kTrainerPaddingPiece:
+        return read_text(reader, field, padding_);
+      default:
+        return {};
+    }
+  }
+
+  Status read_kind(const ProtobufReader& reader, const ProtobufField& field) {
+    HONE_TRY(reader.expect(field, ProtobufField::Wire::Varint));
+    if (field.value < 1 || field.value > 4) {
+      return fail(field.at, "the model type is 1 (unigram), 2 (bpe), 3 (word) or 4 (char)",
+                  fmt::format("{}", field.value));
+    }
+    out_.kind = static_cast<SentencePieceModel::Kind>(field.value);
     return {};
   }
 
@@ -175,27 +177,27 @@ class SpmModelParser {
     ProtobufReader reader = outer.inside(message);
     while (!reader.done()) {
       const ProtobufField field = HONE_TRY(reader.next());
-      switch (field.number) {
-        case kNormalizerName:
-          HONE_TRY(read_text(reader, field, out.name));
-          break;
-        case kNormalizerCharsmap:
-          HONE_TRY(read_text(reader, field, out.charsmap));
-          break;
-        case kNormalizerDummyPrefix:
-          HONE_TRY(read_bool(reader, field, out.add_dummy_prefix));
-          break;
-        case kNormalizerRemoveWhitespace:
-          HONE_TRY(read_bool(reader, field, out.remove_extra_whitespaces));
-          break;
-        case kNormalizerEscapeWhitespace:
-          HONE_TRY(read_bool(reader, field, out.escape_whitespaces));
-          break;
-        default:
-          break;
-      }
+      HONE_TRY(read_normalizer_field(reader, field, out));
     }
     return {};
+  }
+
+  static Status read_normalizer_field(const ProtobufReader& reader, const ProtobufField& field,
+                                      SentencePieceModel::Normalizer& out) {
+    switch (field.number) {
+      case kNormalizerName:
+        return read_text(reader, field, out.name);
+      case kNormalizerCharsmap:
+        return read_text(reader, field, out.charsmap);
+      case kNormalizerDummyPrefix:
+        return read_bool(reader, field, out.add_dummy_prefix);
+      case kNormalizerRemoveWhitespace:
+        return read_bool(reader, field, out.remove_extra_whitespaces);
+      case kNormalizerEscapeWhitespace:
+        return read_bool(reader, field, out.escape_whitespaces);
+      default:
+        return {};
+    }
   }
 
   static Status read_bool(const ProtobufReader& reader, const ProtobufField& field, bool& out) {
