@@ -1,11 +1,10 @@
 #include "tokens/jinja.h"
 
-#include <cmath>
 #include <fmt/format.h>
-#include <limits>
 #include <utility>
 #include <vector>
 
+#include "tokens/exact_json.h"
 #include "tokens/jinja_eval.h"
 #include "tokens/jinja_lexer.h"
 #include "tokens/jinja_parser.h"
@@ -34,16 +33,18 @@ Result<jinja::Value> to_value(const nlohmann::ordered_json& json, std::int32_t d
       return Value::boolean(json.get<bool>());
     case nlohmann::ordered_json::value_t::number_integer:
       return Value::integer(json.get<std::int64_t>());
-    case nlohmann::ordered_json::value_t::number_unsigned: {
-      const auto value = json.get<std::uint64_t>();
-      if (value > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
-        return Value::huge_number();
-      }
-      return Value::integer(static_cast<std::int64_t>(value));
-    }
+    case nlohmann::ordered_json::value_t::number_unsigned:
+      return Value::integer(*jinja::BigInteger::parse(fmt::format("{}", json.get<std::uint64_t>())));
     case nlohmann::ordered_json::value_t::number_float:
-      if (!(std::abs(json.get<double>()) < 0x1p63)) return Value::huge_number();
       return Value::real(json.get<double>());
+    case nlohmann::ordered_json::value_t::binary: {
+      const std::string digits = long_integer_digits(json).value_or("");
+      if (digits.size() > jinja::kMostDigits) {
+        return bad_context(fmt::format("an integer has more than {} digits", jinja::kMostDigits), {});
+      }
+      const auto integer = jinja::BigInteger::parse(digits);
+      return integer ? Result<Value>(Value::integer(*integer)) : bad_context("a number has no digits", {});
+    }
     case nlohmann::ordered_json::value_t::string:
       return Value::string(json.get_ref<const std::string&>());
     case nlohmann::ordered_json::value_t::array: {
@@ -76,11 +77,12 @@ Result<std::string> render_template(std::string_view text, const nlohmann::order
   const std::size_t valid = utf8_valid_prefix(source.text());
   if (valid < source.text().size()) return source.error(valid, "the template is not valid UTF-8");
   const std::vector<jinja::Token> tokens = HONE_TRY(jinja::tokenize(source));
-  const jinja::Block block = HONE_TRY(jinja::parse(source, tokens, fuel.depth));
+  const jinja::Template tree = HONE_TRY(jinja::parse(source, tokens, fuel.depth));
   std::vector<std::pair<std::string, jinja::Value>> variables;
   for (const auto& [name, item] : context.items())
     variables.emplace_back(name, HONE_TRY(to_value(item, fuel.depth)));
-  return jinja::Evaluator(source, fuel, std::move(variables)).render(block);
+  jinja::Evaluator evaluator(source, fuel, std::move(variables));
+  return evaluator.render(tree);
 }
 
 }  // namespace hone

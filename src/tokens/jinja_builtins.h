@@ -1,19 +1,31 @@
-// Filters, tests, methods and global functions: a table each. What is not in a table is not supported.
+// Filters, tests, methods and global functions: a table each.
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "base/result.h"
+#include "tokens/jinja_arguments.h"
 #include "tokens/jinja_eval.h"
 #include "tokens/jinja_value.h"
 
 namespace hone::jinja {
 
+using Filter = Result<Value> (*)(const Call&, const Value&, const Arguments&);
+struct FilterRow {
+  std::string_view name;
+  Filter filter;
+};
+// nullptr if the table has no such filter. Text and numbers: jinja_filters.cc.
+Filter find_text_filter(std::string_view name);
+// jinja_sequence_filters.cc
+Filter find_sequence_filter(std::string_view name);
+
 bool is_known_filter(std::string_view name);
 bool is_known_test(std::string_view name);
-// "function 'joiner'" for a global of Jinja or transformers that is missing here; else empty.
-std::string_view unsupported_global(std::string_view name);
+// A filter of Jinja that is missing here.
+bool is_unsupported_filter(std::string_view name);
 
 Result<Value> apply_filter(Evaluator& evaluator, std::uint32_t offset, std::string_view name,
                            const Value& input, const Arguments& arguments);
@@ -23,7 +35,17 @@ Result<Value> call_method(Evaluator& evaluator, std::uint32_t offset, const Valu
                           std::string_view name, const Arguments& arguments);
 Result<Value> call_function(Evaluator& evaluator, std::uint32_t offset, Function function,
                             const Arguments& arguments);
-// True if Python's type of `value` has a method or field of that name, so that `value.name` is no item.
-bool shadows_item(const Value& value, std::string_view name);
+
+// What Python's type of a value has under a name.
+enum class Attribute : std::uint8_t {
+  None,
+  Method,
+  Unsafe,  // one that the sandbox does not hand out
+  Other,   // a field; hone does not have it
+};
+Attribute attribute_kind(const Value& value, std::string_view name);
+
+// The message of transformers' environment for a namespace attribute that begins with '_'.
+std::string private_name(std::string_view name);
 
 }  // namespace hone::jinja

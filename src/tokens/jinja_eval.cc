@@ -1,4 +1,4 @@
-// Statements, names and scopes. Operators and lookups: jinja_operators.cc.
+// Statements, names and scopes. Operators and lookups: jinja_operators.cc, jinja_lookup.cc.
 #include "tokens/jinja_eval.h"
 
 #include <algorithm>
@@ -7,61 +7,86 @@
 #include <utility>
 
 #include "tokens/jinja_builtins.h"
+#include "tokens/utf8.h"
 
 namespace hone::jinja {
 
+Evaluator::~Evaluator() {
+  for (const auto& space : namespaces_) space->items.clear();
+  for (const auto& scope : scopes_) scope->variables.clear();
+  for (const auto& scope : kept_) scope->variables.clear();
+}
+
 Status Evaluator::charge(std::uint32_t offset, std::uint64_t size) {
   steps_left_ -= 1 + static_cast<std::int64_t>(size / 16);
-  if (steps_left_ >= 0) return {};
-  return source_.error(offset, fmt::format("the template takes more than {} steps", fuel_.steps));
+  if (steps_left_ < 0) {
+    return source_.error(offset, fmt::format("the template takes more than {} steps", fuel_.steps));
+  }
+  if (live_bytes() - bytes_before_ > fuel_.memory_bytes) {
+    return source_.error(offset,
+                         fmt::format("the template's values take more than {} bytes", fuel_.memory_bytes));
+  }
+  return {};
+}
+
+Status Evaluator::check_size(std::uint32_t offset, std::uint64_t bytes) const {
+  if (bytes <= static_cast<std::uint64_t>(fuel_.output_bytes)) return {};
+  return source_.error(offset, "a value is too large");
 }
 
 Result<Value> Evaluator::bounded(std::uint32_t offset, Value value) const {
   if (value.depth() > fuel_.depth) {
     return source_.error(offset, fmt::format("a value is nested deeper than {}", fuel_.depth));
   }
-  if (value.weight() > 4 * fuel_.output_bytes) return source_.error(offset, "a value is too large");
+  if (value.weight() > fuel_.output_bytes) return source_.error(offset, "a value is too large");
   return value;
 }
 
 Result<std::string> Evaluator::text_of(std::uint32_t offset, const Value& value) {
   HONE_TRY(charge_weight(offset, value));
   std::string out;
-  if (!append_text(out, value)) {
-    return source_.unsupported(offset, fmt::format("printing a value of type {}", value.type_name()));
+  if (append_text(out, value)) return out;
+  if (value.as_big() != nullptr) {
+    return source_.error(
+        offset, fmt::format("Exceeds the limit ({} digits) for integer string conversion", kMostDigits));
   }
-  return out;
+  return source_.unsupported(offset, fmt::format("printing a value of type {}", value.type_name()));
 }
 
 Status Evaluator::require_defined(std::uint32_t offset, const Value& value) const {
   if (const Undefined* undefined = value.as_undefined()) {
-    return source_.error(offset, undefined->message ? *undefined->message : "a value is undefined");
+    return source_.error(offset, undefined->message ? undefined->message->text : "a value is undefined");
   }
   return {};
 }
 
-Result<std::string> Evaluator::render(const Block& block) {
-  HONE_TRY(run(block));
+Result<std::string> Evaluator::render(const Template& tree) {
+  enter_scope(nullptr, tree.hidden);
+  HONE_TRY(run(tree.block));
   return std::move(out_);
 }
 
 Result<Evaluator::Flow> Evaluator::run(const Block& block) {
+  ++depth_;
   for (const Statement& statement : block) {
+    if (depth_ > 8 * fuel_.depth) return source_.error(statement.offset, "calls are nested too deeply");
     const Flow flow = HONE_TRY(run_statement(statement));
-    if (flow != Flow::Normal) return flow;
-    if (static_cast<std::int64_t>(out_.size()) > fuel_.output_bytes) {
+    if (static_cast<std::int64_t>(out_.size()) + captured_bytes_ > fuel_.output_bytes) {
       return source_.error(statement.offset,
                            fmt::format("the rendered text has more than {} bytes", fuel_.output_bytes));
     }
+    if (flow == Flow::Normal) continue;
+    --depth_;
+    return flow;
   }
+  --depth_;
   return Flow::Normal;
 }
 
 Result<Evaluator::Flow> Evaluator::run_statement(const Statement& statement) {
-  HONE_TRY(charge(statement.offset, 0));
+  HONE_TRY(charge(statement.offset, statement.text.size()));
   switch (statement.kind) {
     case StatementKind::Text:
-      HONE_TRY(charge(statement.offset, statement.text.size()));
       out_ += statement.text;
       break;
     case StatementKind::Print:
@@ -75,12 +100,33 @@ Result<Evaluator::Flow> Evaluator::run_statement(const Statement& statement) {
     case StatementKind::Set:
       HONE_TRY(run_set(statement));
       break;
-    case StatementKind::SetBlock:
-      HONE_TRY(run_set_block(statement));
+    case StatementKind::SetBlock: {
+      const Value text = HONE_TRY(capture_block(statement));
+      HONE_TRY(assign(statement.target, text));
       break;
+    }
     case StatementKind::Scope:
-      HONE_TRY(run_scope(statement.body));
+      HONE_TRY(run_scope(statement.body, statement.hidden));
       break;
+    case StatementKind::With:
+      HONE_TRY(run_with(statement));
+      break;
+    case StatementKind::Macro:
+      HONE_TRY(run_macro(statement));
+      break;
+    case StatementKind::CallBlock:
+      HONE_TRY(run_call_block(statement));
+      break;
+    case StatementKind::FilterBlock: {
+      const Value value = HONE_TRY(capture_block(statement));
+      // Jinja joins it with the text around it as it is.
+      const std::string* text = value.as_string() != nullptr ? value.as_string() : value.as_markup();
+      if (text == nullptr) {
+        return error(statement.offset, fmt::format("expected str instance, {} found", value.type_name()));
+      }
+      out_ += *text;
+      break;
+    }
     case StatementKind::Break:
       return Flow::Break;
     case StatementKind::Continue:
@@ -91,7 +137,7 @@ Result<Evaluator::Flow> Evaluator::run_statement(const Statement& statement) {
 
 Status Evaluator::run_print(const Statement& statement) {
   const Value value = HONE_TRY(evaluate(*statement.value));
-  out_ += HONE_TRY(text_of(statement.offset, value));
+  out_ += HONE_TRY(text_of(statement.value->offset, value));
   return {};
 }
 
@@ -107,140 +153,163 @@ Result<Value::ListPtr> Evaluator::iterate(std::uint32_t offset, const Value& val
   HONE_TRY(charge(offset, 16 * static_cast<std::uint64_t>(value.size())));
   if (auto list = value.list_pointer()) return list;
   std::vector<Value> items;
+  const std::string* string = value.as_string();
   if (const Dict* dict = value.as_dict()) {
-    for (const auto& [key, item] : dict->items) items.push_back(Value::string(key));
-  } else if (const auto* string = value.as_string()) {
-    for (const std::string_view c : characters(*string)) items.push_back(Value::string(std::string(c)));
+    items.reserve(dict->items.size());
+    for (const auto& [key, entry] : dict->items) items.push_back(Value::string(key));
+  } else if (string != nullptr) {
+    for (std::string_view left = *string; !left.empty();) {
+      const std::size_t length = utf8_step(left).length;
+      HONE_TRY(charge(offset, 0));
+      items.push_back(Value::string(std::string(left.substr(0, length))));
+      left.remove_prefix(length);
+    }
+  } else if (Generator* generator = value.as_generator()) {
+    items.assign(generator->items.begin() + static_cast<std::ptrdiff_t>(generator->at),
+                 generator->items.end());
+    generator->at = generator->items.size();
+    if (generator->failure) return *std::exchange(generator->failure, std::nullopt);
+  } else if (value.as_markup() != nullptr || value.as_loop() != nullptr) {
+    return source_.unsupported(offset, fmt::format("iterating over a value of type {}", value.type_name()));
   } else if (!value.is_undefined()) {
     return source_.error(offset, fmt::format("'{}' object is not iterable", value.type_name()));
   }
   return make_list(Shape::List, std::move(items)).list_pointer();
 }
 
-std::size_t Evaluator::enter_frame() {
-  return std::exchange(frame_, variables_.size());
+Scope* Evaluator::enter_scope(Scope* parent, const Names& hidden) {
+  scopes_.push_back(std::make_unique<Scope>());
+  Scope* scope = scopes_.back().get();
+  scope->parent = parent;
+  for (const std::string& name : hidden) {
+    scope->variables.push_back({name, Value::undefined(fmt::format("'{}' is undefined", name))});
+  }
+  return std::exchange(current_, scope);
 }
 
-void Evaluator::leave_frame(std::size_t outer) {
-  variables_.erase(variables_.begin() + static_cast<std::ptrdiff_t>(frame_), variables_.end());
-  frame_ = outer;
+void Evaluator::leave_scope(Scope* before) {
+  if (scopes_.back()->kept) {
+    scopes_.back()->footprint.grow(scopes_.back()->variables.capacity() * sizeof(Scope::Variable));
+    kept_.push_back(std::move(scopes_.back()));
+  }
+  scopes_.pop_back();
+  current_ = before;
+}
+
+// What is made here refers to the current scope and all around it.
+void Evaluator::keep_scopes() {
+  for (Scope* scope = current_; scope != nullptr && !scope->kept; scope = scope->parent) scope->kept = true;
 }
 
 void Evaluator::set_variable(std::string_view name, Value value) {
-  for (std::size_t i = frame_; i < variables_.size(); ++i) {
-    if (variables_[i].name != name) continue;
-    variables_[i].value = std::move(value);
+  for (auto& variable : current_->variables) {
+    if (variable.name != name) continue;
+    variable.value = std::move(value);
     return;
   }
-  variables_.push_back({name, std::move(value)});
+  current_->variables.push_back({name, std::move(value)});
 }
 
-Value* Evaluator::find_variable(std::string_view name) {
-  for (std::size_t i = variables_.size(); i-- > 0;) {
-    if (variables_[i].name == name) return &variables_[i].value;
+Result<const Value*> Evaluator::find_variable(std::uint32_t offset, std::string_view name) {
+  for (const Scope* scope = current_; scope != nullptr; scope = scope->parent) {
+    HONE_TRY(charge(offset, scope->variables.size()));
+    for (const auto& variable : scope->variables) {
+      if (variable.name == name) return &variable.value;
+    }
   }
-  for (auto& [key, value] : context_) {
+  HONE_TRY(charge(offset, context_.size()));
+  for (const auto& [key, value] : context_) {
     if (key == name) return &value;
   }
-  return nullptr;
-}
-
-// The items for which the condition of a `for ... if` holds.
-Result<Value::ListPtr> Evaluator::filter_items(const Statement& statement, Value::ListPtr items) {
-  if (!statement.condition) return items;
-  std::vector<Value> kept;
-  for (const Value& item : items->items) {
-    const std::size_t outer = enter_frame();
-    HONE_TRY(assign(statement, item));
-    const Value holds = HONE_TRY(evaluate(*statement.condition));
-    leave_frame(outer);
-    if (holds.truth()) kept.push_back(item);
-  }
-  return make_list(Shape::List, std::move(kept)).list_pointer();
-}
-
-Status Evaluator::run_for(const Statement& statement) {
-  const Value value = HONE_TRY(evaluate(*statement.value));
-  Value::ListPtr all = HONE_TRY(iterate(statement.offset, value));
-  const Value::ListPtr items = HONE_TRY(filter_items(statement, std::move(all)));
-  if (items->items.empty()) return run_scope(statement.otherwise);
-  const auto loop = std::make_shared<Loop>(Loop{items, 0});
-  for (std::size_t i = 0; i < items->items.size(); ++i) {
-    HONE_TRY(charge(statement.offset, 0));
-    loop->index = i;
-    // A variable set in the body lasts for one round.
-    const std::size_t outer = enter_frame();
-    set_variable("loop", Value::loop(loop));
-    HONE_TRY(assign(statement, items->items[i]));
-    const Flow flow = HONE_TRY(run(statement.body));
-    leave_frame(outer);
-    if (flow == Flow::Break) break;
-  }
-  return {};
+  return static_cast<const Value*>(nullptr);
 }
 
 Status Evaluator::run_set(const Statement& statement) {
   const Value value = HONE_TRY(evaluate(*statement.value));
-  return assign(statement, value);
+  return assign(statement.target, value);
 }
 
-Status Evaluator::run_set_block(const Statement& statement) {
-  std::string outer_text = std::exchange(out_, {});
-  HONE_TRY(run_scope(statement.body));
-  std::string text = std::exchange(out_, std::move(outer_text));
-  return assign(statement, Value::string(std::move(text)));
+Result<Value> Evaluator::capture_block(const Statement& statement) {
+  Scope* before = enter_scope(current_, statement.hidden);
+  const auto work = [&]() -> Status {
+    HONE_TRY(run(statement.body));
+    return {};
+  };
+  Value text = Value::string(HONE_TRY(capture(work)));
+  if (statement.value) {
+    std::swap(captured_, text);
+    Value filtered = HONE_TRY(evaluate(*statement.value));
+    captured_ = std::move(text);
+    text = std::move(filtered);
+  }
+  leave_scope(before);
+  return text;
 }
 
-Status Evaluator::run_scope(const Block& block) {
-  const std::size_t outer = enter_frame();
+Status Evaluator::run_scope(const Block& block, const Names& hidden) {
+  Scope* before = enter_scope(current_, hidden);
   HONE_TRY(run(block));
-  leave_frame(outer);
+  leave_scope(before);
   return {};
 }
 
-Status Evaluator::assign(const Statement& statement, const Value& value) {
-  if (!statement.unpack) return assign_target(statement.offset, statement.targets[0], value);
-  HONE_TRY(require_defined(statement.offset, value));
-  const Value::ListPtr items = HONE_TRY(iterate(statement.offset, value));
-  if (items->items.size() != statement.targets.size()) {
-    return source_.error(statement.offset, fmt::format("{} names take {} values", statement.targets.size(),
-                                                       items->items.size()));
+Status Evaluator::run_with(const Statement& statement) {
+  std::vector<Value> values;
+  values.reserve(statement.bindings.size());
+  for (const auto& [target, value] : statement.bindings) values.push_back(HONE_TRY(evaluate(*value)));
+  Scope* before = enter_scope(current_, statement.hidden);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    HONE_TRY(assign(statement.bindings[i].first, values[i]));
   }
-  for (std::size_t i = 0; i < statement.targets.size(); ++i) {
-    HONE_TRY(assign_target(statement.offset, statement.targets[i], items->items[i]));
-  }
+  HONE_TRY(run(statement.body));
+  leave_scope(before);
   return {};
 }
 
-Status Evaluator::assign_target(std::uint32_t offset, const Target& target, Value value) {
+Status Evaluator::assign(const Target& target, const Value& value) {
+  if (target.is_tuple) {
+    HONE_TRY(require_defined(target.offset, value));
+    const Value::ListPtr items = HONE_TRY(iterate(target.offset, value));
+    if (items->items.size() != target.parts.size()) {
+      return source_.error(target.offset,
+                           fmt::format("{} names take {} values", target.parts.size(), items->items.size()));
+    }
+    for (std::size_t i = 0; i < items->items.size(); ++i) HONE_TRY(assign(target.parts[i], items->items[i]));
+    return {};
+  }
   if (target.attribute.empty()) {
-    set_variable(target.name, std::move(value));
+    set_variable(target.name, value);
     return {};
   }
-  const Value* object = find_variable(target.name);
-  Namespace* space = object == nullptr ? nullptr : object->mutable_namespace();
-  if (space == nullptr) return source_.error(offset, "cannot assign attribute on non-namespace object");
-  if (value.holds_objects()) {
-    return source_.unsupported(offset, "a namespace that holds a namespace, loop or function");
+  const Value* object = HONE_TRY(find_variable(target.offset, target.name));
+  Namespace* space = object == nullptr ? nullptr : object->as_namespace();
+  if (space == nullptr)
+    return source_.error(target.offset, "cannot assign attribute on non-namespace object");
+  if (target.attribute.starts_with('_')) return source_.error(target.offset, private_name(target.attribute));
+  HONE_TRY(charge(target.offset, space->items.size()));
+  if (Value* old = space->find(target.attribute)) {
+    *old = value;
+  } else {
+    space->add(target.attribute, value);
   }
-  HONE_TRY(charge(offset, space->items.size()));
-  for (auto& [name, old] : space->items) {
-    if (name != target.attribute) continue;
-    old = std::move(value);
-    return {};
-  }
-  space->items.emplace_back(target.attribute, std::move(value));
   return {};
+}
+
+Value Evaluator::make_namespace(std::vector<std::pair<std::string, Value>> items) {
+  namespaces_.push_back(std::make_shared<Namespace>(std::move(items)));
+  return Value::name_space(namespaces_.back());
 }
 
 Result<Value> Evaluator::evaluate_name(const Expr& expr) {
-  HONE_TRY(charge(expr.offset, variables_.size() + context_.size()));
-  if (const Value* value = find_variable(expr.text)) return *value;
-  constexpr std::array<std::pair<std::string_view, Function>, 4> kFunctions{{
+  if (const Value* value = HONE_TRY(find_variable(expr.offset, expr.text))) return *value;
+  constexpr std::array<std::pair<std::string_view, Function>, 7> kFunctions{{
       {"range", Function::Range},
       {"namespace", Function::Namespace},
       {"dict", Function::Dict},
       {"raise_exception", Function::RaiseException},
+      {"joiner", Function::Joiner},
+      {"cycler", Function::Cycler},
+      {"strftime_now", Function::StrftimeNow},
   }};
   for (const auto& [name, function] : kFunctions) {
     if (name == expr.text) return Value::function(function);

@@ -247,6 +247,7 @@ Result<ExprPtr> ExpressionParser::parse_primary() {
           make(token.kind == Token::Kind::Integer ? ExprKind::Integer : ExprKind::Float, token.offset);
       node->integer = token.integer;
       node->real = token.real;
+      node->text = token.text;
       advance();
       return node;
     }
@@ -266,9 +267,12 @@ Result<ExprPtr> ExpressionParser::parse_name() {
     kind = ExprKind::Boolean;
   } else if (token.text == "none" || token.text == "None") {
     kind = ExprKind::None;
-  } else if (const std::string_view what = unsupported_global(token.text); !what.empty()) {
-    return source_.unsupported(token.offset, what);
+  } else if (token.text == "self" || token.text == "lipsum") {
+    return source_.unsupported(token.offset, fmt::format("the name '{}'", token.text));
   }
+  special_names_.caller = special_names_.caller || token.text == "caller";
+  special_names_.kwargs = special_names_.kwargs || token.text == "kwargs";
+  special_names_.varargs = special_names_.varargs || token.text == "varargs";
   ExprPtr node = make(kind, token.offset);
   node->integer = token.text == "true" || token.text == "True" ? 1 : 0;
   if (kind == ExprKind::Name) node->text = token.text;
@@ -329,7 +333,7 @@ Result<ExprPtr> ExpressionParser::parse_postfix(ExprPtr node) {
   while (true) {
     const std::uint32_t offset = now().offset;
     if (take_operator(".")) {
-      const bool is_index = now().kind == Token::Kind::Integer;
+      const bool is_index = now().kind == Token::Kind::Integer && now().text.empty();
       if (!is_index && now().kind != Token::Kind::Name) return unexpected();
       ExprPtr out = make(is_index ? ExprKind::Item : ExprKind::Attribute, now().offset);
       HONE_TRY(add(*out, std::move(node)));
@@ -386,7 +390,16 @@ Status ExpressionParser::parse_arguments(Expr& call) {
     }
     first = false;
     if (is_operator("*") || is_operator("**")) {
-      return source_.unsupported(now().offset, fmt::format("an argument with '{}'", now().text));
+      ExprPtr star = make(is_operator("*") ? ExprKind::Star : ExprKind::DoubleStar, now().offset);
+      for (const std::string& word : call.words) {
+        // Nothing but `**` after `**`, and no second `*`.
+        if (word == "**" || (word == "*" && star->kind == ExprKind::Star)) return unexpected();
+      }
+      call.words.emplace_back(now().text);
+      advance();
+      HONE_TRY(add(*star, parse_expression()));
+      HONE_TRY(add(call, Result<ExprPtr>(std::move(star))));
+      continue;
     }
     if (now().kind == Token::Kind::Name && ahead().kind == Token::Kind::Operator && ahead().text == "=") {
       call.words.push_back(now().text);
@@ -401,23 +414,46 @@ Status ExpressionParser::parse_arguments(Expr& call) {
   return {};
 }
 
+// At the name of a filter.
+Result<ExprPtr> ExpressionParser::parse_filter(ExprPtr node) {
+  if (now().kind != Token::Kind::Name) return unexpected();
+  ExprPtr filter = make(ExprKind::Filter, now().offset);
+  filter->text = now().text;
+  advance();
+  while (take_operator(".")) {
+    if (now().kind != Token::Kind::Name) return unexpected();
+    filter->text += "." + now().text;
+    advance();
+  }
+  if (is_unsupported_filter(filter->text)) {
+    return source_.unsupported(filter->offset, fmt::format("filter '{}'", filter->text));
+  }
+  if (!soft_ && !is_known_filter(filter->text)) {
+    return source_.error(filter->offset, fmt::format("No filter named '{}'.", filter->text));
+  }
+  HONE_TRY(add(*filter, std::move(node)));
+  if (is_operator("(")) HONE_TRY(parse_arguments(*filter));
+  return filter;
+}
+
+Result<ExprPtr> ExpressionParser::parse_block_filters() {
+  ExprPtr node = make(ExprKind::Captured, now().offset);
+  if (!is_operator("|")) node = HONE_TRY(parse_filter(std::move(node)));
+  while (take_operator("|")) node = HONE_TRY(parse_filter(std::move(node)));
+  return node;
+}
+
 Result<ExprPtr> ExpressionParser::parse_filters(ExprPtr node) {
   while (true) {
     if (take_operator("|")) {
-      if (now().kind != Token::Kind::Name) return unexpected();
-      ExprPtr filter = make(ExprKind::Filter, now().offset);
-      filter->text = now().text;
-      advance();
-      if (is_operator(".") || !is_known_filter(filter->text)) {
-        return source_.unsupported(filter->offset, fmt::format("filter '{}'", filter->text));
-      }
-      HONE_TRY(add(*filter, std::move(node)));
-      if (is_operator("(")) HONE_TRY(parse_arguments(*filter));
-      node = std::move(filter);
+      node = HONE_TRY(parse_filter(std::move(node)));
     } else if (is_word("is")) {
       node = HONE_TRY(parse_test(std::move(node)));
     } else if (is_operator("(")) {
-      return source_.unsupported(now().offset, "a call of what a filter or test gives");
+      ExprPtr call = make(ExprKind::Call, now().offset);
+      HONE_TRY(add(*call, std::move(node)));
+      HONE_TRY(parse_arguments(*call));
+      node = std::move(call);
     } else {
       return node;
     }
@@ -432,8 +468,13 @@ Result<ExprPtr> ExpressionParser::parse_test(ExprPtr node) {
   test->text = now().text;
   test->integer = negated ? 1 : 0;
   advance();
-  if (is_operator(".") || !is_known_test(test->text)) {
-    return source_.unsupported(test->offset, fmt::format("test '{}'", test->text));
+  while (take_operator(".")) {
+    if (now().kind != Token::Kind::Name) return unexpected();
+    test->text += "." + now().text;
+    advance();
+  }
+  if (!soft_ && !is_known_test(test->text)) {
+    return source_.error(test->offset, fmt::format("No test named '{}'.", test->text));
   }
   HONE_TRY(add(*test, std::move(node)));
   if (is_operator("(")) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -38,6 +39,25 @@ class ExpressionParser {
   // One expression, or several with commas between them as a tuple. `inline_if`: the elements may be inline
   // ifs.
   Result<ExprPtr> parse_tuple(bool inline_if);
+  // `| f | g(1)` or `f | g(1)`, on the text of a block (ExprKind::Captured).
+  Result<ExprPtr> parse_block_filters();
+
+  // Where code may never run (branches), Jinja finds out only when it runs that a filter or test does not
+  // exist. Gives the state before.
+  bool set_soft(bool soft) { return std::exchange(soft_, soft); }
+
+  // Of the names that a macro gives its body, those met since they were taken last.
+  struct SpecialNames {
+    bool caller = false;
+    bool kwargs = false;
+    bool varargs = false;
+  };
+  SpecialNames take_special_names() { return std::exchange(special_names_, {}); }
+  void add_special_names(const SpecialNames& names) {
+    special_names_.caller = special_names_.caller || names.caller;
+    special_names_.kwargs = special_names_.kwargs || names.kwargs;
+    special_names_.varargs = special_names_.varargs || names.varargs;
+  }
 
  private:
   Result<ExprPtr> parse_inline_if();
@@ -59,6 +79,7 @@ class ExpressionParser {
   Result<ExprPtr> parse_postfix(ExprPtr node);
   Result<ExprPtr> parse_subscript(ExprPtr node);
   Result<ExprPtr> parse_filters(ExprPtr node);
+  Result<ExprPtr> parse_filter(ExprPtr node);
   Result<ExprPtr> parse_test(ExprPtr node);
   Status parse_arguments(Expr& call);
   bool ends_tuple() const;
@@ -76,6 +97,8 @@ class ExpressionParser {
   std::int32_t max_depth_;
   std::int32_t depth_ = 0;
   std::size_t at_ = 0;
+  bool soft_ = false;
+  SpecialNames special_names_;
 };
 
 }  // namespace hone::jinja

@@ -7,6 +7,9 @@
 #include <string_view>
 #include <utility>
 
+#include "tokens/jinja_integer.h"
+#include "tokens/jinja_value.h"
+#include "tokens/unicode_class.h"
 #include "tokens/utf8.h"
 
 namespace hone::jinja {
@@ -171,7 +174,7 @@ class Lexer {
       const char c = text_[at_];
       if (is_digit(c)) {
         HONE_TRY(lex_number());
-      } else if (is_name_start(c)) {
+      } else if (name_character(at_, true) != 0) {
         lex_name();
       } else if (c == '\'' || c == '"') {
         HONE_TRY(lex_string());
@@ -181,46 +184,88 @@ class Lexer {
     }
   }
 
+  // Length of the character at `at` if it may stand in a name, beyond ASCII by Unicode's rules; else 0.
+  std::size_t name_character(std::size_t at, bool first) const {
+    if (at >= text_.size()) return 0;
+    const char c = text_[at];
+    if (static_cast<unsigned char>(c) < 0x80) return (first ? is_name_start(c) : is_name_part(c)) ? 1 : 0;
+    const Utf8Step step = utf8_step(text_.substr(at));
+    const auto property = first ? UnicodeProperty::NameStart : UnicodeProperty::NamePart;
+    return has_property(step.code_point, property).value_or(false) ? step.length : 0;
+  }
+
   void lex_name() {
     const std::size_t begin = at_;
-    while (at_ < text_.size() && is_name_part(text_[at_])) ++at_;
+    while (const std::size_t length = name_character(at_, at_ == begin)) at_ += length;
     emit(Token::Kind::Name, begin).text = text_.substr(begin, at_ - begin);
   }
 
-  std::size_t digits_from(std::size_t at) const {
-    while (at < text_.size() && is_digit(text_[at])) ++at;
-    return at;
+  // Past a run of digits of `base`, with single underscores between them; `at` if there is none.
+  std::size_t digits_from(std::size_t at, std::uint32_t base = 10, bool underscore_first = false) const {
+    const auto is_base_digit = [&](std::size_t i) {
+      const char c = i < text_.size() ? text_[i] : '\0';
+      if (is_digit(c)) return static_cast<std::uint32_t>(c - '0') < base;
+      return base == 16 && ((c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'));
+    };
+    const std::size_t begin = at;
+    while (true) {
+      const bool underscore = at < text_.size() && text_[at] == '_' && (at > begin || underscore_first);
+      if (!is_base_digit(at + (underscore ? 1 : 0))) return at;
+      at += underscore ? 2 : 1;
+    }
+  }
+
+  // 0x1F, 0b1, 0o7: the base, and at the end of the digits; 10 for anything else.
+  std::uint32_t prefixed_base(std::size_t at, std::size_t& end) const {
+    if (text_[at] != '0' || at + 1 >= text_.size()) return 10;
+    const char letter = static_cast<char>(text_[at + 1] | 0x20);
+    const std::uint32_t base = letter == 'x' ? 16 : letter == 'o' ? 8 : letter == 'b' ? 2 : 10;
+    const std::size_t last = base == 10 ? at : digits_from(at + 2, base, true);
+    if (base == 10 || last == at + 2) return 10;
+    end = last;
+    return base;
   }
 
   Status lex_number() {
     const std::size_t begin = at_;
-    const std::size_t whole = digits_from(begin);
-    std::size_t end = whole;
+    std::size_t end = digits_from(begin);
+    const std::uint32_t base = prefixed_base(begin, end);
+    bool is_float = false;
     // `x.0.1` has two integers: what follows a dot is never a float.
     const bool after_dot = begin > 0 && text_[begin - 1] == '.';
-    if (!after_dot) {
+    if (!after_dot && base == 10) {
+      const std::size_t whole = end;
       if (end + 1 < text_.size() && text_[end] == '.' && is_digit(text_[end + 1])) end = digits_from(end + 1);
       if (end < text_.size() && (text_[end] == 'e' || text_[end] == 'E')) {
         const std::size_t exponent = end + 1 + (sign_at(end + 1) != '\0' ? 1 : 0);
         if (digits_from(exponent) > exponent) end = digits_from(exponent);
       }
+      is_float = end > whole;
     }
-    const char next = end < text_.size() ? text_[end] : '\0';
-    if (is_name_part(next)) return source_.unsupported(begin, "a number with letters or underscores");
-    if (static_cast<unsigned char>(next) >= 0x80) return source_.error(end, "unexpected character");
-    const std::string_view digits = text_.substr(begin, end - begin);
-    const bool is_float = end > whole;
-    Token& token = emit(is_float ? Token::Kind::Float : Token::Kind::Integer, begin);
-    const char* last = digits.data() + digits.size();
-    std::from_chars_result parsed{};
-    if (is_float) {
-      parsed = std::from_chars(digits.data(), last, token.real);
-    } else {
-      if (digits.size() > 1 && digits[0] == '0') return source_.error(begin, "an integer begins with 0");
-      parsed = std::from_chars(digits.data(), last, token.integer);
-    }
-    if (parsed.ec != std::errc{}) return source_.unsupported(begin, "a number of this size");
+    if (name_character(end, false) != 0)
+      return source_.unsupported(begin, "a number with letters or underscores");
+    std::string digits(text_.substr(begin, end - begin));
+    std::erase(digits, '_');
     at_ = end;
+    Token& token = emit(is_float ? Token::Kind::Float : Token::Kind::Integer, begin);
+    if (is_float) {
+      const auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(), token.real);
+      if (parsed.ec != std::errc{}) return source_.unsupported(begin, "a number of this size");
+      return {};
+    }
+    if (base != 10) digits.erase(0, 2);
+    if (base == 10 && digits.size() > 1 && digits[0] == '0' &&
+        digits.find_first_not_of('0') != std::string::npos) {
+      return source_.error(begin, "an integer begins with 0");
+    }
+    if (digits.size() > kMostDigits) return source_.error(begin, "an integer has more than 4300 digits");
+    const auto integer = BigInteger::parse(digits, base);
+    if (!integer) return source_.error(begin, "this is no number");
+    if (const auto small = integer->small()) {
+      token.integer = *small;
+    } else {
+      token.text = integer->text();
+    }
     return {};
   }
 
@@ -260,7 +305,14 @@ class Lexer {
       ++at_;
       return {};
     }
-    if (is_digit(c) && c < '8') return source_.unsupported(escape, "an octal escape");
+    if (is_digit(c) && c < '8') {
+      std::uint32_t value = 0;
+      for (int i = 0; i < 3 && at_ < text_.size() && text_[at_] >= '0' && text_[at_] < '8'; ++i) {
+        value = 8 * value + static_cast<std::uint32_t>(text_[at_++] - '0');
+      }
+      append_utf8(out, value);
+      return {};
+    }
     if (c == 'N') return source_.unsupported(escape, "an escape by character name");
     if (c == 'x' || c == 'u' || c == 'U') {
       ++at_;
@@ -313,7 +365,7 @@ class Lexer {
       return {};
     }
     if (static_cast<unsigned char>(text_[at_]) >= 0x80) {
-      return source_.unsupported(at_, "a name with letters beyond ASCII");
+      return source_.error(at_, "unexpected character beyond ASCII");
     }
     return source_.error(at_, fmt::format("unexpected character '{}'", text_[at_]));
   }

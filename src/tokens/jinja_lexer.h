@@ -18,8 +18,8 @@ struct Token {
     BlockBegin,     // {%
     BlockEnd,       // %}
     Name,
-    String,  // text: with escapes resolved
-    Integer,
+    String,   // text: with escapes resolved
+    Integer,  // integer; text: the decimal digits if they are beyond 64 bits
     Float,
     Operator,
     End,

@@ -8,102 +8,82 @@
 
 #include "tokens/jinja_builtins.h"
 #include "tokens/jinja_eval.h"
+#include "tokens/jinja_strings.h"
 
 namespace hone::jinja {
 
 namespace {
 
-Result<Value> loop_attribute(const Evaluator& evaluator, std::uint32_t offset, const Loop& loop,
-                             std::string_view name) {
-  const auto index = static_cast<std::int64_t>(loop.index);
-  const auto length = static_cast<std::int64_t>(loop.items->items.size());
-  if (name == "index") return Value::integer(index + 1);
-  if (name == "index0") return Value::integer(index);
-  if (name == "revindex") return Value::integer(length - index);
-  if (name == "revindex0") return Value::integer(length - index - 1);
-  if (name == "first") return Value::boolean(index == 0);
-  if (name == "last") return Value::boolean(index + 1 == length);
-  if (name == "length") return Value::integer(length);
-  if (name == "previtem") {
-    return index == 0 ? Value::undefined("there is no previous item") : loop.items->items[loop.index - 1];
-  }
-  if (name == "nextitem") {
-    return index + 1 == length ? Value::undefined("there is no next item")
-                               : loop.items->items[loop.index + 1];
-  }
-  return evaluator.unsupported(offset, fmt::format("attribute 'loop.{}'", name));
-}
-
 Value missing(const Value& object, std::string_view name) {
-  return Value::undefined(fmt::format("'{} object' has no attribute '{}'", object.type_name(), name));
+  const std::string shown = object.is_none() ? "None" : fmt::format("{} object", object.type_name());
+  return Value::undefined(fmt::format("'{}' has no attribute '{}'", shown, name));
 }
 
-// What `object.name` and `object['name']` share once the type itself has no such attribute.
-Result<Value> named_item(const Evaluator& evaluator, std::uint32_t offset, const Value& object,
-                         std::string_view name) {
-  HONE_TRY(evaluator.require_defined(offset, object));
-  if (const Dict* dict = object.as_dict()) {
-    if (const Value* value = dict->find(name)) return *value;
-  }
-  if (const Namespace* space = object.as_namespace()) {
-    for (const auto& [key, value] : space->items) {
-      if (key == name) return value;
-    }
-  }
-  return missing(object, name);
+Value unsafe(const Value& object, std::string_view name) {
+  return Value::undefined(
+      fmt::format("access to attribute '{}' of '{}' object is unsafe.", name, object.type_name()));
 }
 
-Error shadowed(const Evaluator& evaluator, std::uint32_t offset, const Value& object, std::string_view name) {
-  return evaluator.unsupported(
-      offset, fmt::format("attribute '{}' of a {} without a call", name, object.type_name()));
+const Value* find_item(const Value& object, std::string_view name) {
+  if (const Dict* dict = object.as_dict()) return dict->find(name);
+  if (Namespace* space = object.as_namespace()) return space->find(name);
+  return nullptr;
 }
 
 }  // namespace
 
-Result<Value> Evaluator::evaluate_attribute(const Expr& expr) {
-  const Value object = HONE_TRY(evaluate(*expr.children[0]));
-  HONE_TRY(require_defined(expr.offset, object));
-  HONE_TRY(charge(expr.offset, object.size()));
-  if (const Loop* loop = object.as_loop()) return loop_attribute(*this, expr.offset, *loop, expr.text);
-  if (object.as_function() != nullptr || shadows_item(object, expr.text)) {
-    return shadowed(*this, expr.offset, object, expr.text);
+Result<Value> Evaluator::attribute(std::uint32_t offset, const Value& object, std::string_view name) {
+  HONE_TRY(require_defined(offset, object));
+  HONE_TRY(charge(offset, object.as_string() != nullptr ? 0 : object.size()));
+  if (object.as_loop() != nullptr && !name.starts_with('_')) return loop_attribute(offset, object, name);
+  if (const Namespace* space = object.as_namespace(); space != nullptr && !name.starts_with("__")) {
+    const Value* value = find_item(object, name);
+    return value != nullptr ? *value : missing(object, name);
   }
-  return named_item(*this, expr.offset, object, expr.text);
+  if (const Counter* counter = object.as_counter(); counter != nullptr && !counter->is_joiner) {
+    if (name == "current") return counter->items[counter->at];
+  }
+  if (const List* list = object.as_list(); list != nullptr && list->shape == Shape::Group) {
+    if (name == "grouper") return list->items[0];
+    if (name == "list") return list->items[1];
+  }
+  switch (attribute_kind(object, name)) {
+    case Attribute::None:
+      break;
+    case Attribute::Method:
+      return Value::method(object, std::string(name));
+    case Attribute::Unsafe:
+      return unsafe(object, name);
+    case Attribute::Other:
+      return unsupported(offset, fmt::format("attribute '{}' of a {}", name, object.type_name()));
+  }
+  const Value* value = find_item(object, name);
+  return value != nullptr ? *value : missing(object, name);
 }
 
-Result<Value> Evaluator::evaluate_item(const Expr& expr) {
-  const Value object = HONE_TRY(evaluate(*expr.children[0]));
-  const Value index = HONE_TRY(evaluate(*expr.children[1]));
-  HONE_TRY(require_defined(expr.offset, object));
-  HONE_TRY(charge(expr.offset, object.size()));
-  if (object.as_loop() != nullptr || object.as_function() != nullptr || object.as_namespace() != nullptr) {
-    return unsupported(expr.offset, fmt::format("an item of a {}", object.type_name()));
-  }
+Result<Value> Evaluator::item(std::uint32_t offset, const Value& object, const Value& index) {
+  HONE_TRY(require_defined(offset, object));
+  HONE_TRY(charge(offset, object.size()));
+  if (index.as_markup() != nullptr) return unsupported(offset, "an index that is marked as safe");
   if (const std::string* name = index.as_string()) {
-    const Dict* dict = object.as_dict();
-    const bool present = dict != nullptr && dict->find(*name) != nullptr;
-    if (!present && shadows_item(object, *name)) return shadowed(*this, expr.offset, object, *name);
-    return named_item(*this, expr.offset, object, *name);
+    if (object.as_dict() != nullptr) {
+      if (const Value* value = find_item(object, *name)) return *value;
+    }
+    return attribute(offset, object, *name);
   }
   const List* list = object.as_list();
-  if (list != nullptr && list->shape == Shape::View) return unsupported(expr.offset, "an item of a view");
+  const std::string* text = object.as_string();
   const auto at = index.integral();
-  if (!at || (list == nullptr && object.as_string() == nullptr)) {
-    return Value::undefined(fmt::format("'{} object' has no such item", object.type_name()));
-  }
-  const auto pick = [&](std::size_t size) {
-    const auto length = static_cast<std::int64_t>(size);
-    const std::int64_t place = *at < 0 ? *at + length : *at;
-    return place >= 0 && place < length ? static_cast<std::size_t>(place) : size;
-  };
-  const Value none = Value::undefined(fmt::format("'{} object' has no element {}", object.type_name(), *at));
-  if (list != nullptr) {
-    const std::size_t place = pick(list->items.size());
-    return place < list->items.size() ? list->items[place] : none;
-  }
-  const auto letters = characters(*object.as_string());
-  const std::size_t place = pick(letters.size());
-  return place < letters.size() ? Value::string(std::string(letters[place])) : none;
+  const Value none = Value::undefined(fmt::format("{} object has no such element", object.type_name()));
+  if (object.as_markup() != nullptr) return unsupported(offset, "an item of text that is marked as safe");
+  if (!at || (list == nullptr && text == nullptr) || (list != nullptr && !list->is_sequence())) return none;
+  const auto length =
+      static_cast<std::int64_t>(list != nullptr ? list->items.size() : count_characters(*text));
+  const std::int64_t place = *at < 0 ? *at + length : *at;
+  if (place < 0 || place >= length) return none;
+  if (list != nullptr) return list->items[static_cast<std::size_t>(place)];
+  const std::size_t begin = first_characters(*text, static_cast<std::size_t>(place)).size();
+  return Value::string(std::string(first_characters(std::string_view(*text).substr(begin), 1)));
 }
 
 namespace {
@@ -111,6 +91,7 @@ namespace {
 // Python's slice.indices: which positions of `length` a slice takes.
 struct SliceRange {
   std::int64_t start;
+  std::int64_t stop;
   std::int64_t step;
   std::int64_t count;
 };
@@ -127,7 +108,7 @@ SliceRange slice_range(std::int64_t length, std::optional<std::int64_t> start,
   const std::int64_t stride =
       std::clamp(step > 0 ? step : -std::max(step, -length - 1), std::int64_t{1}, length + 1);
   const std::int64_t count = distance <= 0 ? 0 : (distance - 1) / stride + 1;
-  return {first, step > 0 ? stride : -stride, count};
+  return {first, last, step > 0 ? stride : -stride, count};
 }
 
 }  // namespace
@@ -140,51 +121,90 @@ Result<Value> Evaluator::evaluate_slice(const Expr& expr) {
     const Value part = HONE_TRY(evaluate(*expr.children[i + 1]));
     if (part.is_none()) continue;
     parts[i] = part.integral();
-    if (!parts[i]) return unsupported(expr.offset, fmt::format("a slice bound of type {}", part.type_name()));
+    if (!parts[i] && part.as_big() != nullptr)
+      return unsupported(expr.offset, "a slice bound beyond 64 bits");
+    if (!parts[i]) {
+      HONE_TRY(require_defined(expr.offset, object));
+      return error(expr.offset, "slice indices must be integers or None");
+    }
   }
   HONE_TRY(require_defined(expr.offset, object));
-  HONE_TRY(charge(expr.offset, 16 * static_cast<std::uint64_t>(object.size())));
+  HONE_TRY(charge(expr.offset, 4 * static_cast<std::uint64_t>(object.size())));
   const std::int64_t step = parts[2].value_or(1);
-  if (step == 0) return error(expr.offset, "slice step cannot be zero");
   const List* list = object.as_list();
-  if ((list == nullptr || list->shape == Shape::View) && object.as_string() == nullptr) {
-    return unsupported(expr.offset, fmt::format("a slice of a {}", object.type_name()));
+  const std::string* text = object.as_string();
+  if (object.as_markup() != nullptr)
+    return unsupported(expr.offset, "a slice of text that is marked as safe");
+  if ((list == nullptr || !list->is_sequence()) && text == nullptr) {
+    return error(expr.offset, fmt::format("'{}' object is not subscriptable", object.type_name()));
   }
+  if (step == 0) return error(expr.offset, "slice step cannot be zero");
   if (list != nullptr) {
     const SliceRange range =
         slice_range(static_cast<std::int64_t>(list->items.size()), parts[0], parts[1], step);
+    HONE_TRY(charge(expr.offset, 16 * static_cast<std::uint64_t>(range.count)));
     std::vector<Value> items;
     items.reserve(static_cast<std::size_t>(range.count));
     for (std::int64_t i = 0; i < range.count; ++i) {
       items.push_back(list->items[static_cast<std::size_t>(range.start + i * range.step)]);
     }
-    return make_list(list->shape, std::move(items));
+    if (list->shape != Shape::Range) {
+      return make_list(list->shape == Shape::List ? Shape::List : Shape::Tuple, std::move(items));
+    }
+    // A slice of a range is a range; where its ends lie shows only when it is printed.
+    auto out = std::make_shared<List>(Shape::Range, std::move(items));
+    const auto at = [&](std::int64_t place, std::int64_t& value) {
+      return !__builtin_mul_overflow(place, list->range[2], &value) &&
+             !__builtin_add_overflow(list->range[0], value, &value);
+    };
+    if (!at(range.start, out->range[0]) || !at(range.stop, out->range[1]) ||
+        __builtin_mul_overflow(list->range[2], range.step, &out->range[2])) {
+      return unsupported(expr.offset, "a range beyond 64 bits");
+    }
+    return Value::list(std::move(out));
   }
-  const auto letters = characters(*object.as_string());
-  const SliceRange range = slice_range(static_cast<std::int64_t>(letters.size()), parts[0], parts[1], step);
+  // Where each character begins.
+  std::vector<std::uint32_t> begins;
+  begins.reserve(text->size() + 1);
+  for (std::size_t i = 0; i < text->size(); ++i) {
+    if ((static_cast<unsigned char>((*text)[i]) & 0xC0U) != 0x80U)
+      begins.push_back(static_cast<std::uint32_t>(i));
+  }
+  begins.push_back(static_cast<std::uint32_t>(text->size()));
+  const SliceRange range =
+      slice_range(static_cast<std::int64_t>(begins.size()) - 1, parts[0], parts[1], step);
   std::string out;
   for (std::int64_t i = 0; i < range.count; ++i) {
-    out += letters[static_cast<std::size_t>(range.start + i * range.step)];
+    const auto at = static_cast<std::size_t>(range.start + i * range.step);
+    out.append(*text, begins[at], begins[at + 1] - begins[at]);
   }
   return Value::string(std::move(out));
 }
 
-Result<Value> Evaluator::evaluate_call(const Expr& expr) {
-  const Expr& callee = *expr.children[0];
-  if (callee.kind == ExprKind::Attribute) {
-    const Value object = HONE_TRY(evaluate(*callee.children[0]));
-    HONE_TRY(require_defined(callee.offset, object));
-    const Arguments arguments = HONE_TRY(evaluate_arguments(expr));
-    HONE_TRY(charge(expr.offset, object.size()));
-    return call_method(*this, callee.offset, object, callee.text, arguments);
+// `caller`: another named argument, of a call block.
+Result<Value> Evaluator::evaluate_call(const Expr& expr, std::pair<std::string, Value>* caller) {
+  const Value callee = HONE_TRY(evaluate(*expr.children[0]));
+  Arguments arguments = HONE_TRY(evaluate_arguments(expr));
+  if (caller != nullptr) arguments.named.push_back(std::move(*caller));
+  return call(expr.children[0]->offset, callee, arguments);
+}
+
+Result<Value> Evaluator::call(std::uint32_t offset, const Value& callee, const Arguments& arguments) {
+  HONE_TRY(require_defined(offset, callee));
+  if (const Function* function = callee.as_function())
+    return call_function(*this, offset, *function, arguments);
+  if (const Method* method = callee.as_method()) {
+    return call_method(*this, offset, method->object, method->name, arguments);
   }
-  const Value function = HONE_TRY(evaluate(callee));
-  HONE_TRY(require_defined(callee.offset, function));
-  const Arguments arguments = HONE_TRY(evaluate_arguments(expr));
-  if (function.as_function() == nullptr) {
-    return unsupported(callee.offset, fmt::format("a call of a value of type {}", function.type_name()));
+  if (const Macro* macro = callee.as_macro()) return call_macro(offset, *macro, arguments);
+  if (const Loop* loop = callee.as_loop()) return call_loop(offset, *loop, arguments);
+  if (Counter* counter = callee.as_counter(); counter != nullptr && counter->is_joiner) {
+    if (!arguments.positional.empty() || !arguments.named.empty()) {
+      return error(offset, "a joiner takes no arguments");
+    }
+    return counter->at++ == 0 ? Value::string("") : counter->items[0];
   }
-  return call_function(*this, callee.offset, *function.as_function(), arguments);
+  return error(offset, fmt::format("'{}' object is not callable", callee.type_name()));
 }
 
 }  // namespace hone::jinja

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "tokens/jinja_expression_parser.h"
+#include "tokens/jinja_scopes.h"
 
 namespace hone::jinja {
 
@@ -35,7 +36,8 @@ class StatementParser {
       const Token& token = in_.now();
       if (token.kind == Token::Kind::End) {
         if (ends.size() == 0) break;
-        return source_.error(offset, fmt::format("the block '{}' has no end", opener));
+        return source_.error(offset,
+                             fmt::format("Unexpected end of template: the block '{}' has no end", opener));
       }
       if (token.kind == Token::Kind::Data) {
         Statement text;
@@ -89,19 +91,33 @@ class StatementParser {
     if (tag.text == "if") return parse_if(out);
     if (tag.text == "for") return parse_for(out);
     if (tag.text == "set") return parse_set(out);
+    if (tag.text == "with") return parse_with(out);
+    if (tag.text == "macro") return parse_macro(out);
+    if (tag.text == "call") return parse_call(out);
+    if (tag.text == "filter") return parse_filter(out);
     if (tag.text == "generation") return parse_generation(out);
     if (tag.text == "break" || tag.text == "continue") return parse_jump(out);
-    constexpr std::array<std::string_view, 11> kKnown{"macro", "call",    "filter",    "with",
-                                                      "block", "extends", "include",   "import",
-                                                      "from",  "trans",   "autoescape"};
+    constexpr std::array<std::string_view, 7> kKnown{"block", "extends", "include",   "import",
+                                                     "from",  "print",   "autoescape"};
     if (std::find(kKnown.begin(), kKnown.end(), tag.text) != kKnown.end()) {
       return source_.unsupported(tag.offset, fmt::format("tag '{}'", tag.text));
     }
-    return source_.error(tag.offset, fmt::format("unknown tag '{}'", tag.text));
+    return source_.error(tag.offset, fmt::format("Encountered unknown tag '{}'.", tag.text));
+  }
+
+  // The body of `statement` up to `end`, past that tag. Inside, a jump finds no loop.
+  Status parse_body(Statement& statement, std::string_view opener, std::string_view end) {
+    const int outer = std::exchange(loops_, 0);
+    const bool soft = in_.set_soft(false);
+    HONE_TRY(parse_block({end}, opener, statement.offset, statement.body));
+    static_cast<void>(in_.set_soft(soft));
+    loops_ = outer;
+    return finish_tag();
   }
 
   Status parse_if(Block& out) {
     Statement statement = start(StatementKind::If);
+    const bool soft = in_.set_soft(true);
     while (true) {
       in_.advance();  // `if` or `elif`
       auto& branch = statement.branches.emplace_back();
@@ -114,52 +130,65 @@ class StatementParser {
       HONE_TRY(finish_tag());
       HONE_TRY(parse_block({"endif"}, "if", statement.offset, statement.body));
     }
+    static_cast<void>(in_.set_soft(soft));
     out.push_back(std::move(statement));
     return finish_tag();
   }
 
-  // `a`, `a, b`, `(a, b)`, and where `attributes`: `a.b` alone.
-  Status parse_targets(Statement& statement, bool attributes) {
-    const bool bracket = in_.take_operator("(");
-    statement.unpack = bracket;
-    while (true) {
-      const Token& name = in_.now();
-      if (name.kind != Token::Kind::Name) return in_.unexpected();
-      constexpr std::array<std::string_view, 10> kReserved{"true", "false", "none", "True", "False",
-                                                           "None", "and",   "or",   "not",  "loop"};
-      if (std::find(kReserved.begin(), kReserved.end(), name.text) != kReserved.end()) {
-        return source_.error(name.offset, fmt::format("nothing can be assigned to '{}'", name.text));
-      }
-      Target target{name.text, {}};
+  // `a`, `(a, b)`, and where `attributes`: `a.b`.
+  Result<Target> parse_single_target(bool attributes) {
+    Target target;
+    target.offset = in_.now().offset;
+    if (in_.take_operator("(")) {
+      if (++depth_ > max_depth_) return source_.error(target.offset, "blocks are nested too deeply");
+      target = HONE_TRY(parse_target(attributes));
+      --depth_;
+      HONE_TRY(in_.expect_operator(")"));
+      return target;
+    }
+    const Token& name = in_.now();
+    if (name.kind != Token::Kind::Name) return in_.unexpected();
+    constexpr std::array<std::string_view, 9> kReserved{"true", "false", "none", "True", "False",
+                                                        "None", "and",   "or",   "not"};
+    if (std::find(kReserved.begin(), kReserved.end(), name.text) != kReserved.end() ||
+        (name.text == "loop" && in_for_ > 0)) {
+      return source_.error(name.offset, fmt::format("nothing can be assigned to '{}'", name.text));
+    }
+    target.name = name.text;
+    in_.advance();
+    if (attributes && in_.take_operator(".")) {
+      if (in_.now().kind != Token::Kind::Name) return in_.unexpected();
+      target.attribute = in_.now().text;
       in_.advance();
-      if (attributes && in_.take_operator(".")) {
-        if (in_.now().kind != Token::Kind::Name) return in_.unexpected();
-        target.attribute = in_.now().text;
-        if (target.attribute.starts_with('_')) {
-          return source_.error(in_.now().offset, "a namespace attribute begins with '_'");
-        }
-        in_.advance();
-      }
-      statement.targets.push_back(std::move(target));
-      if (!in_.take_operator(",")) break;
-      statement.unpack = true;
+    }
+    return target;
+  }
+
+  // One target, or several with commas between them.
+  Result<Target> parse_target(bool attributes) {
+    Target first = HONE_TRY(parse_single_target(attributes));
+    if (!in_.is_operator(",")) return first;
+    Target tuple;
+    tuple.offset = first.offset;
+    tuple.is_tuple = true;
+    tuple.parts.push_back(std::move(first));
+    while (in_.take_operator(",")) {
       if (in_.is_operator(")") || in_.is_word("in") || in_.is_operator("=")) break;
+      tuple.parts.push_back(HONE_TRY(parse_single_target(attributes)));
     }
-    if (bracket) HONE_TRY(in_.expect_operator(")"));
-    if (in_.is_operator(",") || (bracket && statement.targets.size() == 1)) {
-      return source_.unsupported(statement.offset, "an assignment to nested names");
-    }
-    return {};
+    return tuple;
   }
 
   Status parse_for(Block& out) {
     Statement statement = start(StatementKind::For);
     in_.advance();
-    HONE_TRY(parse_targets(statement, false));
+    ++in_for_;
+    statement.target = HONE_TRY(parse_target(false));
     if (!in_.take_word("in")) return in_.unexpected();
     statement.value = HONE_TRY(in_.parse_tuple(false));
+    const bool soft = in_.set_soft(false);
     if (in_.take_word("if")) statement.condition = HONE_TRY(in_.parse_expression());
-    if (in_.is_word("recursive")) return source_.unsupported(in_.now().offset, "a recursive loop");
+    statement.recursive = in_.take_word("recursive");
     HONE_TRY(expect(Token::Kind::BlockEnd));
     ++loops_;
     HONE_TRY(parse_block({"else", "endfor"}, "for", statement.offset, statement.body));
@@ -171,6 +200,8 @@ class StatementParser {
       HONE_TRY(parse_block({"endfor"}, "for", statement.offset, statement.otherwise));
       loops_ = outer;
     }
+    static_cast<void>(in_.set_soft(soft));
+    --in_for_;
     out.push_back(std::move(statement));
     return finish_tag();
   }
@@ -178,31 +209,124 @@ class StatementParser {
   Status parse_set(Block& out) {
     Statement statement = start(StatementKind::Set);
     in_.advance();
-    HONE_TRY(parse_targets(statement, true));
+    statement.target = HONE_TRY(parse_target(true));
     if (in_.take_operator("=")) {
       statement.value = HONE_TRY(in_.parse_tuple(true));
       out.push_back(std::move(statement));
       return expect(Token::Kind::BlockEnd);
     }
-    if (in_.is_operator("|")) return source_.unsupported(in_.now().offset, "a set block with a filter");
-    if (statement.unpack) return in_.unexpected();
     statement.kind = StatementKind::SetBlock;
+    const bool soft = in_.set_soft(false);
+    if (in_.is_operator("|")) statement.value = HONE_TRY(in_.parse_block_filters());
+    static_cast<void>(in_.set_soft(soft));
     HONE_TRY(expect(Token::Kind::BlockEnd));
-    const int outer = std::exchange(loops_, 0);
-    HONE_TRY(parse_block({"endset"}, "set", statement.offset, statement.body));
-    loops_ = outer;
+    HONE_TRY(parse_body(statement, "set", "endset"));
     out.push_back(std::move(statement));
-    return finish_tag();
+    return {};
+  }
+
+  Status parse_with(Block& out) {
+    Statement statement = start(StatementKind::With);
+    in_.advance();
+    while (in_.now().kind != Token::Kind::BlockEnd) {
+      if (!statement.bindings.empty()) HONE_TRY(in_.expect_operator(","));
+      Target target = HONE_TRY(parse_target(false));
+      HONE_TRY(in_.expect_operator("="));
+      ExprPtr value = HONE_TRY(in_.parse_expression());
+      statement.bindings.emplace_back(std::move(target), std::move(value));
+    }
+    in_.advance();
+    HONE_TRY(parse_body(statement, "with", "endwith"));
+    out.push_back(std::move(statement));
+    return {};
+  }
+
+  // `(a, b=1)`
+  Status parse_signature(Statement& statement) {
+    HONE_TRY(in_.expect_operator("("));
+    while (!in_.is_operator(")")) {
+      if (!statement.parameters.empty()) HONE_TRY(in_.expect_operator(","));
+      if (in_.now().kind != Token::Kind::Name) return in_.unexpected();
+      const std::string name = in_.now().text;
+      if (std::find(statement.parameters.begin(), statement.parameters.end(), name) !=
+          statement.parameters.end()) {
+        return source_.error(in_.now().offset, fmt::format("two parameters have the name '{}'", name));
+      }
+      in_.advance();
+      statement.parameters.push_back(name);
+      if (in_.take_operator("=")) {
+        statement.defaults.push_back(HONE_TRY(in_.parse_expression()));
+      } else if (!statement.defaults.empty()) {
+        return source_.error(in_.now().offset, "non-default argument follows default argument");
+      }
+    }
+    in_.advance();
+    return {};
+  }
+
+  // Which of the special names the body uses, by the names met while it is parsed.
+  Status parse_macro_body(Statement& statement, std::string_view opener, std::string_view end) {
+    const ExpressionParser::SpecialNames before = in_.take_special_names();
+    HONE_TRY(parse_body(statement, opener, end));
+    const ExpressionParser::SpecialNames met = in_.take_special_names();
+    const auto takes = [&](bool used, std::string_view name) {
+      return used && std::find(statement.parameters.begin(), statement.parameters.end(), name) ==
+                         statement.parameters.end();
+    };
+    statement.takes_caller = takes(met.caller, "caller");
+    statement.takes_kwargs = takes(met.kwargs, "kwargs");
+    statement.takes_varargs = takes(met.varargs, "varargs");
+    in_.add_special_names(before);
+    in_.add_special_names(met);
+    return {};
+  }
+
+  Status parse_macro(Block& out) {
+    Statement statement = start(StatementKind::Macro);
+    in_.advance();
+    if (in_.now().kind != Token::Kind::Name) return in_.unexpected();
+    statement.text = in_.now().text;
+    in_.advance();
+    HONE_TRY(parse_signature(statement));
+    HONE_TRY(expect(Token::Kind::BlockEnd));
+    HONE_TRY(parse_macro_body(statement, "macro", "endmacro"));
+    if (std::find(statement.parameters.begin(), statement.parameters.end(), "caller") !=
+        statement.parameters.end()) {
+      return source_.unsupported(statement.offset, "a macro with a parameter 'caller'");
+    }
+    out.push_back(std::move(statement));
+    return {};
+  }
+
+  Status parse_call(Block& out) {
+    Statement statement = start(StatementKind::CallBlock);
+    statement.text = "caller";
+    in_.advance();
+    if (in_.is_operator("(")) HONE_TRY(parse_signature(statement));
+    statement.value = HONE_TRY(in_.parse_expression());
+    if (statement.value->kind != ExprKind::Call) return source_.error(statement.offset, "expected call");
+    HONE_TRY(expect(Token::Kind::BlockEnd));
+    HONE_TRY(parse_macro_body(statement, "call", "endcall"));
+    out.push_back(std::move(statement));
+    return {};
+  }
+
+  Status parse_filter(Block& out) {
+    Statement statement = start(StatementKind::FilterBlock);
+    in_.advance();
+    statement.value = HONE_TRY(in_.parse_block_filters());
+    HONE_TRY(expect(Token::Kind::BlockEnd));
+    HONE_TRY(parse_body(statement, "filter", "endfilter"));
+    out.push_back(std::move(statement));
+    return {};
   }
 
   Status parse_generation(Block& out) {
     Statement statement = start(StatementKind::Scope);
     HONE_TRY(finish_tag());
-    const int outer = std::exchange(loops_, 0);
-    HONE_TRY(parse_block({"endgeneration"}, "generation", statement.offset, statement.body));
-    loops_ = outer;
+    HONE_TRY(parse_body(statement, "generation", "endgeneration"));
     out.push_back(std::move(statement));
-    return finish_tag();
+    return {};
   }
 
   Status parse_jump(Block& out) {
@@ -217,13 +341,17 @@ class StatementParser {
   ExpressionParser in_;
   std::int32_t max_depth_;
   std::int32_t depth_ = 0;
-  int loops_ = 0;  // that a jump could leave
+  int loops_ = 0;   // that a jump could leave
+  int in_for_ = 0;  // loops around
 };
 
 }  // namespace
 
-Result<Block> parse(const Source& source, const std::vector<Token>& tokens, std::int32_t max_depth) {
-  return StatementParser(source, tokens, max_depth).run();
+Result<Template> parse(const Source& source, const std::vector<Token>& tokens, std::int32_t max_depth) {
+  Template out;
+  out.block = HONE_TRY(StatementParser(source, tokens, max_depth).run());
+  analyse_scopes(out);
+  return out;
 }
 
 }  // namespace hone::jinja

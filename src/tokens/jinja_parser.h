@@ -13,6 +13,6 @@
 namespace hone::jinja {
 
 // `max_depth` bounds the nesting of blocks and brackets, and with a factor of 4 the height of an expression.
-Result<Block> parse(const Source& source, const std::vector<Token>& tokens, std::int32_t max_depth);
+Result<Template> parse(const Source& source, const std::vector<Token>& tokens, std::int32_t max_depth);
 
 }  // namespace hone::jinja

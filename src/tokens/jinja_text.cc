@@ -80,8 +80,15 @@ bool append_string_repr(std::string& out, std::string_view text) {
 }
 
 bool append_list_repr(std::string& out, const List& list) {
-  if (list.shape == Shape::View) return false;
-  const bool tuple = list.shape == Shape::Tuple;
+  if (list.shape == Shape::Range) {
+    const auto [start, stop, step] = list.range;
+    out += fmt::format("range({}, {}", start, stop);
+    out += step == 1 ? ")" : fmt::format(", {})", step);
+    return true;
+  }
+  const bool view = !list.is_sequence();
+  const bool tuple = list.is_tuple();
+  if (view) out += fmt::format("{}(", list.type_name());
   out += tuple ? '(' : '[';
   for (std::size_t i = 0; i < list.items.size(); ++i) {
     if (i > 0) out += ", ";
@@ -89,6 +96,21 @@ bool append_list_repr(std::string& out, const List& list) {
   }
   if (tuple && list.items.size() == 1) out += ',';
   out += tuple ? ')' : ']';
+  if (view) out += ')';
+  return true;
+}
+
+bool append_integer(std::string& out, const Value& value) {
+  if (const auto small = value.integral()) {
+    out += fmt::format("{}", *small);
+    return true;
+  }
+  const BigInteger& big = *value.as_big();
+  // 3 bits a digit are too few, so nothing short is refused, and nothing long is worked out.
+  if (big.bits() > 4 * kMostDigits) return false;
+  const std::string digits = big.text();
+  if (digits.size() - (big.is_negative() ? 1 : 0) > kMostDigits) return false;
+  out += digits;
   return true;
 }
 
@@ -108,7 +130,8 @@ bool append_dict_repr(std::string& out, const Dict& dict) {
 
 bool append_text(std::string& out, const Value& value) {
   if (value.is_undefined()) return true;
-  if (const auto* string = value.as_string()) {
+  const auto* string = value.as_string() != nullptr ? value.as_string() : value.as_markup();
+  if (string != nullptr) {
     out += *string;
     return true;
   }
@@ -122,8 +145,8 @@ bool append_repr(std::string& out, const Value& value) {
     out += "None";
   } else if (const auto* boolean = value.as_boolean()) {
     out += *boolean ? "True" : "False";
-  } else if (const auto* integer = value.as_integer()) {
-    out += fmt::format("{}", *integer);
+  } else if (value.is_integer()) {
+    return append_integer(out, value);
   } else if (const auto* real = value.as_real()) {
     out += float_text(*real);
   } else if (const auto* string = value.as_string()) {
@@ -132,6 +155,10 @@ bool append_repr(std::string& out, const Value& value) {
     return append_list_repr(out, *list);
   } else if (const Dict* dict = value.as_dict()) {
     return append_dict_repr(out, *dict);
+  } else if (const auto* markup = value.as_markup()) {
+    out += "Markup(";
+    if (!append_string_repr(out, *markup)) return false;
+    out += ')';
   } else {
     return false;
   }
@@ -140,9 +167,24 @@ bool append_repr(std::string& out, const Value& value) {
 
 namespace {
 
-void append_json_string(std::string& out, std::string_view text) {
+// \uXXXX, beyond 16 bits as a surrogate pair.
+void append_json_escape(std::string& out, char32_t c) {
+  const auto unit = [&](std::uint32_t value) { fmt::format_to(std::back_inserter(out), "\\u{:04x}", value); };
+  if (c < 0x10000) return unit(c);
+  unit(0xD800 + ((c - 0x10000) >> 10));
+  unit(0xDC00 + ((c - 0x10000) & 0x3FFU));
+}
+
+void append_json_string(std::string& out, std::string_view text, bool ensure_ascii) {
   out += '"';
-  for (const char c : text) {
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (ensure_ascii && static_cast<unsigned char>(c) >= 0x80) {
+      const Utf8Step step = utf8_step(text.substr(i));
+      append_json_escape(out, step.code_point);
+      i += step.length - 1;
+      continue;
+    }
     switch (c) {
       case '"':
         out += "\\\"";
@@ -181,6 +223,7 @@ class JsonWriter {
   JsonWriter(std::string& out, const JsonStyle& style) : out_(out), style_(style) {}
 
   std::optional<std::string_view> write(const Value& value) {
+    if (out_.size() > style_.limit) return "value of this size";
     if (value.is_none()) {
       out_ += "null";
     } else if (const auto* boolean = value.as_boolean()) {
@@ -189,11 +232,14 @@ class JsonWriter {
       out_ += std::isnan(*real)   ? "NaN"
               : std::isinf(*real) ? (*real < 0 ? "-Infinity" : "Infinity")
                                   : float_text(*real);
-    } else if (const auto* integer = value.as_integer()) {
-      out_ += fmt::format("{}", *integer);
+    } else if (value.is_integer()) {
+      if (!append_integer(out_, value)) return "int of so many digits";
     } else if (const auto* string = value.as_string()) {
-      append_json_string(out_, *string);
-    } else if (const List* list = value.as_list(); list != nullptr && list->shape != Shape::View) {
+      append_json_string(out_, *string, style_.ensure_ascii);
+    } else if (const auto* markup = value.as_markup()) {
+      append_json_string(out_, *markup, style_.ensure_ascii);
+    } else if (const List* list = value.as_list();
+               list != nullptr && (list->shape == Shape::List || list->is_tuple())) {
       return write_list(*list);
     } else if (const Dict* dict = value.as_dict()) {
       return write_dict(*dict);
@@ -207,11 +253,11 @@ class JsonWriter {
   void line() {
     if (!style_.indent) return;
     out_ += '\n';
-    out_.append(static_cast<std::size_t>(*style_.indent * level_), ' ');
+    for (std::int32_t i = 0; i < level_; ++i) out_ += *style_.indent;
   }
 
   void separate(bool first) {
-    if (!first) out_ += style_.indent ? "," : ", ";
+    if (!first) out_ += style_.item_separator;
     line();
   }
 
@@ -229,29 +275,29 @@ class JsonWriter {
   }
 
   std::optional<std::string_view> write_dict(const Dict& dict) {
-    std::vector<const std::pair<std::string, Value>*> order;
-    order.reserve(dict.items.size());
-    for (const auto& item : dict.items) order.push_back(&item);
+    std::vector<const std::pair<std::string, Value>*> sorted;
+    sorted.reserve(dict.items.size());
+    for (const auto& item : dict.items) sorted.push_back(&item);
     // The order of UTF-8 bytes is that of code points, by which Python sorts.
     if (style_.sort_keys)
-      std::sort(order.begin(), order.end(), [](auto* a, auto* b) { return a->first < b->first; });
+      std::sort(sorted.begin(), sorted.end(), [](auto* a, auto* b) { return a->first < b->first; });
     out_ += '{';
     ++level_;
-    for (std::size_t i = 0; i < order.size(); ++i) {
+    for (std::size_t i = 0; i < sorted.size(); ++i) {
       separate(i == 0);
-      append_json_string(out_, order[i]->first);
-      out_ += ": ";
-      if (auto failed = write(order[i]->second)) return failed;
+      append_json_string(out_, sorted[i]->first, style_.ensure_ascii);
+      out_ += style_.key_separator;
+      if (auto failed = write(sorted[i]->second)) return failed;
     }
     --level_;
-    if (!order.empty()) line();
+    if (!sorted.empty()) line();
     out_ += '}';
     return std::nullopt;
   }
 
   std::string& out_;
   const JsonStyle& style_;
-  std::int64_t level_ = 0;
+  std::int32_t level_ = 0;
 };
 
 }  // namespace

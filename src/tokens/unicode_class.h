@@ -1,7 +1,9 @@
-// Unicode general categories, as far as printing a string the way Python does needs them.
+// Unicode general categories and properties, as far as templates need them to treat strings the way Python
+// does.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 namespace hone {
 
@@ -12,5 +14,21 @@ enum class Printable : std::uint8_t {
 };
 
 Printable printable(char32_t code_point);
+
+enum class UnicodeProperty : std::uint8_t {
+  Letter,
+  Decimal,
+  Number,
+  Uppercase,
+  Lowercase,
+  Titlecase,
+  Cased,
+  CaseIgnorable,
+  NameStart,  // of an identifier
+  NamePart,
+};
+
+// nullopt where the Unicode version at hand has not assigned the character.
+std::optional<bool> has_property(char32_t code_point, UnicodeProperty property);
 
 }  // namespace hone

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <string>
 
+#include "tokens/exact_json.h"
+
 namespace hone {
 namespace {
 
@@ -14,36 +16,45 @@ std::string render(std::string_view source, const Json& context = Json::object()
 }
 
 TEST(Jinja, UnsupportedConstructsAreNamedWithTheirPlace) {
-  EXPECT_EQ(render("\n\n{{ xs    | map('x') }}"), "error: filter 'map' is not supported, line 3 column 12");
-  EXPECT_EQ(render("a{% macro m() %}{% endmacro %}"), "error: tag 'macro' is not supported, line 1 column 5");
-  EXPECT_EQ(render("{{ 1 is sameas 1 }}"), "error: test 'sameas' is not supported, line 1 column 9");
-  EXPECT_EQ(render("{{ 'a'.title() }}"), "error: method 'title' of a str is not supported, line 1 column 8");
-  EXPECT_EQ(render("{{ 'é'.title() }}"), "error: method 'title' of a str is not supported, line 1 column 8");
-  EXPECT_EQ(render("{{ joiner() }}"), "error: function 'joiner' is not supported, line 1 column 4");
-  EXPECT_EQ(render("{{ d.items }}", {{"d", {{"items", 1}}}}),
-            "error: attribute 'items' of a dict without a call is not supported, line 1 column 6");
+  EXPECT_EQ(render("\n\n{{ xs    | xmlattr }}"),
+            "error: filter 'xmlattr' is not supported, line 3 column 12");
+  EXPECT_EQ(render("a{% include 'b' %}"), "error: tag 'include' is not supported, line 1 column 5");
+  EXPECT_EQ(render("{{ 'a'.encode() }}"),
+            "error: method 'encode' of a str is not supported, line 1 column 8");
+  EXPECT_EQ(render("{{ 'é'.casefold() }}"),
+            "error: method 'casefold' of a str is not supported, line 1 column 8");
+  EXPECT_EQ(render("{{ strftime_now('%Y') }}"),
+            "error: function 'strftime_now' without a clock is not supported, line 1 column 4");
+  EXPECT_EQ(render("{{ {1: 2} }}"), "error: a mapping key of type int is not supported, line 1 column 4");
+  EXPECT_EQ(render("{{ range }}"),
+            "error: printing a value of type builtin_function_or_method is not supported, line 1 column 4");
 }
 
-TEST(Jinja, IntegersBeyond64BitsAreRefused) {
-  EXPECT_EQ(render("{{ 9223372036854775807 }}"), "9223372036854775807");
-  EXPECT_EQ(render("{{ 9223372036854775807 + 1 }}"),
-            "error: an integer beyond 64 bits is not supported, line 1 column 24");
-  EXPECT_EQ(render("{{ 2 ** 62 }} {{ (-2) ** 63 }} {{ (-1) ** 1000000001 }} {{ 1 ** 9 }} {{ 0 ** 0 }}"),
-            "4611686018427387904 -9223372036854775808 -1 1 1");
-  EXPECT_TRUE(render("{{ 3 ** 90 }}").starts_with("error: "));
-  EXPECT_TRUE(render("{{ (-9223372036854775807 - 1) // -1 }}").starts_with("error: "));
-  EXPECT_EQ(render("{{ (-9223372036854775807 - 1) % -1 }}"), "0");
+TEST(Jinja, IntegersHaveNoLimit) {
+  const Json context =
+      parse_exact_json(R"({"x": 123456789012345678901234567890, "y": -9223372036854775809, "z": 1e30})", "c")
+          .value();
+  EXPECT_EQ(render("{{ x }} {{ x | tojson }} {{ [x] }} {{ y }} {{ x - y }} {{ x * y }} {{ z }} {{ x > z }}",
+                   context),
+            "123456789012345678901234567890 123456789012345678901234567890 [123456789012345678901234567890"
+            "] -9223372036854775809 123456789021569050938089343699 "
+            "-1138687895536349070247652208023626532906940173010 1e+30 False");
+  EXPECT_EQ(render("{{ 9223372036854775807 + 1 }} {{ -9223372036854775807 - 2 }} {{ 3 ** 90 }}"),
+            "9223372036854775808 -9223372036854775809 8727963568087712425891397479476727340041449");
+  EXPECT_EQ(render("{{ (-9223372036854775807 - 1) // -1 }} {{ 10 ** 40 // 7 }} {{ 10 ** 40 % -7 }} {{ -(10 "
+                   "** 40) // 7 ** 30 }}"),
+            "9223372036854775808 1428571428571428571428571428571428571428 -3 -443668708623631");
+  EXPECT_EQ(render("{{ 10 ** 40 / 10 ** 20 }} {{ 1 / 3 ** 50 }} {{ 2 ** 64 == 2.0 ** 64 }} {{ 2 ** 64 + 1 > "
+                   "2.0 ** 64 }}"),
+            "1e+20 1.3929555690985384e-24 True True");
+  EXPECT_EQ(render("{{ 'x' if 2 ** 20000 % 10 == 6 }}"), "x");
+  EXPECT_TRUE(render("{{ 2 ** 20000 }}").starts_with("error: Exceeds the limit (4300 digits)"));
 }
 
-TEST(Jinja, NumbersOfTheContextBeyond64BitsAreRefused) {
-  EXPECT_EQ(render("{{ x }}", Json::parse(R"({"x": 9223372036854775807})")), "9223372036854775807");
-  for (const char* context :
-       {R"({"x": 9223372036854775808})", R"({"x": 123456789012345678901234567890})", R"({"x": [-1e30]})"}) {
-    EXPECT_EQ(render("{{ x is defined }}", Json::parse(context)), "True");
-    for (const char* use : {"{{ x }}", "{{ x | tojson }}", "{{ [x] }}", "{{ x == x }}", "{{ 'a' ~ x }}"}) {
-      EXPECT_NE(render(use, Json::parse(context)).find(" is not supported"), std::string::npos) << use;
-    }
-  }
+TEST(Jinja, TheClockIsTheCallers) {
+  EXPECT_EQ(
+      render("{{ strftime_now('%d %b %Y, %A %H:%M:%S %j %-d %I %p') }}", Json::object(), {.now = 1719835445}),
+      "01 Jul 2024, Monday 12:04:05 183 1 12 PM");
 }
 
 TEST(Jinja, FloatsPrintAsInPython) {
@@ -92,15 +103,15 @@ TEST(Jinja, ValuesThatGrowByReferenceAreBounded) {
       "error: a value is too large");
   EXPECT_EQ(render("{% set n = namespace(x=1) %}{% for i in range(999) %}{% set n.x = [n.x] %}{% endfor %}"),
             "error: a value is nested deeper than 128");
-  EXPECT_TRUE(render("{% set n = namespace() %}{% set n.x = [n] %}").find("is not supported") !=
-              std::string::npos);
+  EXPECT_EQ(render("{% set n = namespace() %}{% set n.x = [n, namespace(y=n)] %}{{ n.x[1].y.x | length }}"),
+            "2");
 }
 
 TEST(Jinja, BadTemplatesAreTypedErrors) {
   for (const char* source :
        {"{{", "{% if", "{# x", "{{ 'a }}", "{{ 1 + }}", "{% endif %}", "{% for in x %}{% endfor %}",
         "{{ a b }}", "{{ (1 }}", "{{ ) }}", "{% raw %}", "{% break %}", "{{ x.1.y.z }}", "{{ '\\u12' }}",
-        "{{ '\\ud800' }}", "{{ \xC3\xA9 }}", "\xFF", "{{ 1 is odd is even }}"}) {
+        "{{ '\\ud800' }}", "{{ \xE2\x82\xAC }}", "\xFF", "{{ 1 is odd is even }}"}) {
     const auto result = render_template(source, Json::object());
     ASSERT_FALSE(result.ok()) << source << " gave " << *result;
     EXPECT_EQ(result.error().code, ErrorCode::BadInput) << source;

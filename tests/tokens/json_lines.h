@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "tokens/exact_json.h"
+
 namespace hone {
 
 inline std::string read_text(const std::string& path) {
@@ -20,7 +22,7 @@ inline std::vector<nlohmann::ordered_json> read_json_lines(const std::string& pa
   std::size_t at = 0;
   while (at < text.size()) {
     const std::size_t end = std::min(text.find('\n', at), text.size());
-    if (end > at) out.push_back(nlohmann::ordered_json::parse(text.substr(at, end - at)));
+    if (end > at) out.push_back(parse_exact_json(text.substr(at, end - at), path).value());
     at = end + 1;
   }
   return out;
