@@ -2,6 +2,7 @@
 
 #include <csignal>
 #include <string>
+#include <termios.h>
 #include <unistd.h>
 #include <utility>
 
@@ -17,6 +18,9 @@ volatile std::sig_atomic_t flag = 0;
 std::string block_text;
 std::string document_text;
 
+termios terminal{};
+bool terminal_known = false;
+
 void write_whole(int descriptor, const std::string& text) {
   std::size_t done = 0;
   while (done < text.size()) {
@@ -27,6 +31,7 @@ void write_whole(int descriptor, const std::string& text) {
 }
 
 void end_now(int) {
+  if (terminal_known) tcsetattr(STDIN_FILENO, TCSANOW, &terminal);
   write_whole(STDOUT_FILENO, document_text);
   write_whole(STDERR_FILENO, block_text);
   _exit(exit_code(ErrorCode::Interrupted));
@@ -52,6 +57,11 @@ void set_handler(void (*handler)(int)) {
 void end_on_interrupt(std::string document) {
   block_text = error_block(interrupted_error(), "hone");
   document_text = std::move(document);
+  set_handler(end_now);
+}
+
+void end_on_interrupt_at_prompt() {
+  if (!terminal_known) terminal_known = tcgetattr(STDIN_FILENO, &terminal) == 0;
   set_handler(end_now);
 }
 

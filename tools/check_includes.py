@@ -26,6 +26,7 @@ THIRD_PARTY = [
     (r"pcre2\.h", {"tokens"}),
     (r"utf8proc\.h", {"tokens"}),
     (r"CLI/.*", {"apps"}),
+    (r"histedit\.h", {"apps"}),
     (r"(\w*mmintrin|x86intrin|arm_neon|cpuid)\.h", {"base", "kernels"}),
     (r"(sys|linux|asm)/[\w/]+\.h", EVERYWHERE),
     (r"\w+\.h", EVERYWHERE),  # POSIX and C

@@ -1,26 +1,20 @@
 // hone render and hone template: a chat template applied, and any template over any context.
+#include <filesystem>
 #include <fmt/format.h>
 #include <memory>
 
+#include "apps/chat.h"
 #include "apps/verb.h"
 #include "file/open.h"
-#include "tokens/chat.h"
+#include "tokens/chat_source.h"
+#include "tokens/exact_json.h"
 #include "tokens/load_tokenizer.h"
 
 namespace hone {
 namespace {
 
 Result<Json> parse_json_file(const std::string& path) {
-  const std::string text = HONE_TRY(read_text_file(path));
-  try {
-    return Json::parse(text);
-  } catch (const Json::parse_error& error) {
-    // What the parser says after its own name and number: "syntax error while parsing value - ..".
-    const std::string_view what = error.what();
-    return Error{ErrorCode::BadInput,    Fault::User,       fmt::format("{}, byte {}", path, error.byte),
-                 "the file is not JSON", "a JSON document", std::string(what.substr(what.find("] ") + 2)),
-                 "correct the file"};
-  }
+  return parse_exact_json(HONE_TRY(read_text_file(path)), path);
 }
 
 void print_text(const std::string& text, bool json) {
@@ -37,13 +31,20 @@ struct RenderFlags : CommonFlags {
   bool add_generation_prompt = false;
 };
 
-Status run_render(const RenderFlags& flags) {
-  const Checkpoint checkpoint = HONE_TRY(open_checkpoint(flags.model));
+// A folder may have just the tokenizer's files; a file carries its template in its metadata.
+Result<ChatSource> chat_source(const std::string& model) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(model, ignored)) return read_chat_source(model);
+  const Checkpoint checkpoint = HONE_TRY(open_checkpoint(model));
   const Tokenizer tokenizer = HONE_TRY(require_tokenizer(checkpoint));
-  if (tokenizer.chat_template().empty()) {
-    return Error{ErrorCode::BadModel,       Fault::File, flags.model, "the file carries no chat template",
-                 "tokenizer.chat_template", "none",      {}};
-  }
+  ChatSource out;
+  if (!tokenizer.chat_template().empty()) out.templates.emplace_back("default", tokenizer.chat_template());
+  out.special = special_token_texts(tokenizer);
+  return out;
+}
+
+Status run_render(const RenderFlags& flags) {
+  const ChatSource source = HONE_TRY(chat_source(flags.model));
   const Json document = HONE_TRY(parse_json_file(flags.messages));
   if (!document.is_object() || !document.contains("messages")) {
     return Error{ErrorCode::BadInput,
@@ -55,21 +56,32 @@ Status run_render(const RenderFlags& flags) {
                  {}};
   }
   ChatOptions options;
+  options.fuel.now = local_seconds();
   options.add_generation_prompt = flags.add_generation_prompt;
   for (const std::string& assignment : flags.variables) {
     const std::size_t equals = assignment.find('=');
-    Json value =
-        equals == std::string::npos ? Json() : Json::parse(assignment.substr(equals + 1), nullptr, false);
-    if (equals == std::string::npos || value.is_discarded()) {
+    const auto value =
+        parse_exact_json(assignment.substr(equals == std::string::npos ? 0 : equals + 1), "--set");
+    if (equals == std::string::npos || !value.ok()) {
       return Error{ErrorCode::Usage,        Fault::User, "--set", "a variable is set with name=json",
                    "enable_thinking=false", assignment,  {}};
     }
-    options.variables[assignment.substr(0, equals)] = std::move(value);
+    options.variables[assignment.substr(0, equals)] = *value;
   }
   const Json tools = document.contains("tools") ? document["tools"] : Json();
-  print_text(HONE_TRY(render_chat(tokenizer.chat_template(), document["messages"], tools,
-                                  special_token_texts(tokenizer), options)),
-             flags.json);
+  const std::string* text = choose_template(source, !tools.is_null());
+  if (text == nullptr) {
+    std::string names;
+    for (const auto& [name, each] : source.templates) names += (names.empty() ? "" : ", ") + name;
+    return Error{ErrorCode::BadModel,
+                 Fault::File,
+                 flags.model,
+                 "the model has no chat template",
+                 "tokenizer.chat_template, chat_template.jinja, or chat_template of tokenizer_config.json",
+                 names.empty() ? "none" : fmt::format("only {}", names),
+                 "hone template FILE renders a template of your own; hone run --raw goes without one"};
+  }
+  print_text(HONE_TRY(render_chat(*text, document["messages"], tools, source.special, options)), flags.json);
   return {};
 }
 
@@ -82,7 +94,9 @@ struct TemplateFlags {
 Status run_template(const TemplateFlags& flags) {
   const std::string source = HONE_TRY(read_text_file(flags.file));
   const Json context = HONE_TRY(parse_json_file(flags.context));
-  print_text(HONE_TRY(render_template(source, context)), flags.json);
+  Fuel fuel;
+  fuel.now = local_seconds();
+  print_text(HONE_TRY(render_template(source, context, fuel)), flags.json);
   return {};
 }
 

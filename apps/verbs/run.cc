@@ -1,10 +1,10 @@
 // hone run: a prompt in, the continuation out, streaming.
 #include <cstdio>
 #include <fmt/format.h>
-#include <iostream>
 #include <memory>
 #include <unistd.h>
 
+#include "apps/chat.h"
 #include "apps/check_ids.h"
 #include "apps/generation_flags.h"
 #include "apps/interrupt.h"
@@ -46,19 +46,6 @@ Error no_tokenizer(const RunFlags& flags) {
                "give the prompt as token ids: --ids 1,2,3"};
 }
 
-Result<std::string> apply_template(const RunFlags& flags, const Tokenizer& tokenizer, const Json& messages) {
-  if (tokenizer.chat_template().empty()) {
-    return Error{ErrorCode::BadModel,
-                 Fault::File,
-                 flags.model,
-                 "the file carries no chat template",
-                 "tokenizer.chat_template",
-                 "none",
-                 "continue the text as it stands with --raw"};
-  }
-  return render_chat(tokenizer.chat_template(), messages, nullptr, special_token_texts(tokenizer));
-}
-
 Json first_messages(const RunFlags& flags) {
   Json messages = Json::array();
   if (!flags.system.empty()) messages.push_back({{"role", "system"}, {"content", flags.system}});
@@ -96,7 +83,7 @@ Result<std::vector<std::int32_t>> prompt_ids(const RunFlags& flags, const Prompt
   Json messages = first_messages(flags);
   messages.push_back({{"role", "user"}, {"content", prompt.text}});
   // The template writes the begin token itself.
-  const std::string rendered = HONE_TRY(apply_template(flags, *tokenizer, messages));
+  const std::string rendered = HONE_TRY(render_prompt(flags.model, *tokenizer, messages));
   return tokenizer->encode(rendered, {.parse_special = true, .add_special = false});
 }
 
@@ -114,8 +101,8 @@ Result<Generation> answer(Session& session, const RunFlags& flags, std::span<con
   return generate(session, ids, past, flags.generation.options(), stream);
 }
 
-// The closing report: the number that matters first.
-void print_stats(const RunFlags& flags, Session& session, const Generation& made) {
+// The closing report: the number that matters first. `levels`: with the table of the levels.
+void print_stats(const RunFlags& flags, Session& session, const Generation& made, bool levels = true) {
   const CompiledModel& model = session.model();
   const Plan& plan = model.plan;
   std::string out = fmt::format(
@@ -130,6 +117,7 @@ void print_stats(const RunFlags& flags, Session& session, const Generation& made
                      static_cast<double>(peak) / static_cast<double>(session.memory().total_bytes));
   out += flags.generation.report();
   print_note(out);
+  if (!levels) return;
   const Result<std::string> table = level_table(flags.model, session.options());
   if (table.ok()) print_note(*table);
 }
@@ -153,39 +141,28 @@ Json run_json(const RunFlags& flags, Session& session, const Generation& made,
           {"sampling", flags.generation.report_json()}};
 }
 
-// A conversation: each turn's text after what the state holds already is prefilled, nothing twice.
-Status chat(const RunFlags& flags, Session& session) {
-  const Tokenizer* tokenizer = session.tokenizer();
-  if (tokenizer == nullptr) return no_tokenizer(flags);
-  Json messages = first_messages(flags);
-  std::vector<std::int32_t> held;  // ids whose keys and values the state holds
-  print_note("chat: an empty line or Ctrl-D ends it, /reset forgets\n");
-  watch_interrupts();
-  std::string line;
-  while (print_note("> "), std::getline(std::cin, line) && !line.empty()) {
-    if (line == "/reset") {
-      messages = first_messages(flags);
-      held.clear();
-      continue;
-    }
-    messages.push_back({{"role", "user"}, {"content", line}});
-    const std::string text = HONE_TRY(apply_template(flags, *tokenizer, messages));
-    const std::vector<std::int32_t> ids =
-        HONE_TRY(tokenizer->encode(text, {.parse_special = true, .add_special = false}));
-    std::size_t shared = 0;
-    // Keys of another length's rotary table are of no use to this one.
-    if (session.model().config.depends_on_length()) held.clear();
-    while (shared < held.size() && shared + 1 < ids.size() && held[shared] == ids[shared]) ++shared;
-    HONE_TRY(check_length(session, static_cast<std::int64_t>(ids.size())));
-    const Generation made = HONE_TRY(answer(session, flags, ids, static_cast<std::int64_t>(shared)));
+Status converse(const RunFlags& flags, Session& session) {
+  ChatSettings settings;
+  settings.model = flags.model;
+  settings.system = flags.system;
+  settings.raw = flags.raw;
+  settings.answer = [&](std::span<const std::int32_t> ids, std::int64_t past) {
+    auto made = answer(session, flags, ids, past);
     print_answer("\n");
-    clear_interrupt();
-    held = ids;
-    // The last id has not been through the model yet.
-    if (!made.ids.empty()) held.insert(held.end(), made.ids.begin(), made.ids.end() - 1);
-    messages.push_back({{"role", "assistant"}, {"content", made.text}});
-  }
-  return interrupted() ? Status(interrupted_error()) : Status();
+    return made;
+  };
+  settings.report = [&](const Generation& made) { print_stats(flags, session, made, false); };
+  return chat(settings, session);
+}
+
+// What a conversation needs, before the weights are read.
+Status check_chat(const RunFlags& flags, const Tokenizer* tokenizer) {
+  if (tokenizer == nullptr) return no_tokenizer(flags);
+  if (flags.raw) return {};
+  Json messages = first_messages(flags);
+  messages.push_back({{"role", "user"}, {"content", "Hello"}});
+  HONE_TRY(render_prompt(flags.model, *tokenizer, messages));
+  return {};
 }
 
 Status run(RunFlags& flags) {
@@ -206,9 +183,10 @@ Status run(RunFlags& flags) {
     HONE_TRY(check_vocabulary(*session, ids));
     HONE_TRY(check_length(*session, static_cast<std::int64_t>(ids.size())));
   }
+  if (chatting) HONE_TRY(check_chat(flags, session->tokenizer()));
   HONE_TRY(session->load(progress.callback()));
   progress.done();
-  if (chatting) return chat(flags, *session);
+  if (chatting) return converse(flags, *session);
   const Generation made = HONE_TRY(answer(*session, flags, ids, 0));
   if (flags.json) {
     print_json(run_json(flags, *session, made, ids));

@@ -1,0 +1,162 @@
+#!/usr/bin/env python3
+"""hone run on a terminal: a conversation, its commands, line editing, Ctrl-C and Ctrl-D."""
+import fcntl
+import os
+import select
+import signal
+import subprocess
+import termios
+import time
+import unittest
+
+import command
+from command import LLAMA, CommandTest
+from gguf_bytes import write_sparse_llama
+
+UP = "\x1b[A"
+
+
+class Terminal:
+    """hone with a pseudo terminal as stdin and stderr, and a pipe as stdout."""
+
+    def __init__(self, *arguments):
+        self.master, self.slave = os.openpty()
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("HONE_")}
+        environment["TERM"] = "xterm"
+
+        def own_terminal():
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+            fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+        self.process = subprocess.Popen([command.programs["hone"], "run", *arguments], stdin=self.slave, stderr=self.slave,
+                                        stdout=subprocess.PIPE, env=environment, start_new_session=True,
+                                        preexec_fn=own_terminal)
+        self.state = termios.tcgetattr(self.slave)
+        self.shown = ""
+        self.answers = b""
+
+    def wait_for(self, text, times=1, seconds=100):
+        """Until the terminal has shown `text` so often since the last call."""
+        deadline = time.monotonic() + seconds
+        while self.shown.count(text) < times:
+            ready, _, _ = select.select([self.master, self.process.stdout], [], [], max(0.0, deadline - time.monotonic()))
+            if not ready:
+                raise AssertionError(f"no {text!r} in {self.shown!r}, answers {self.answers!r}")
+            if self.master in ready:
+                self.shown += os.read(self.master, 65536).decode(errors="replace")
+            if self.process.stdout in ready:
+                self.answers += os.read(self.process.stdout.fileno(), 65536)
+        out, self.shown = self.shown, ""
+        return out
+
+    def say(self, line, wait="> "):
+        """A line, and what the terminal shows until the next prompt. The line is echoed before it."""
+        os.write(self.master, line.encode() + b"\r")
+        return self.wait_for(wait)
+
+    def end(self):
+        """The exit code. All of stdout is in `answers` then."""
+        self.answers += self.process.stdout.read()
+        self.process.stdout.close()
+        code = self.process.wait(timeout=60)
+        os.close(self.master)
+        os.close(self.slave)
+        return code
+
+    def key(self, text):
+        os.write(self.master, text.encode())
+
+
+class ChatTest(CommandTest):
+    def start(self, *arguments):
+        terminal = Terminal(*arguments)
+        self.addCleanup(terminal.process.kill)
+        terminal.wait_for("> ")
+        return terminal
+
+    def taken(self, terminal):
+        """Tokens that the conversation takes, as /stats says."""
+        shown = terminal.say("/stats")
+        self.assertIn("tokens/s decode", shown)
+        return int(shown.split(" tokens of ")[0].split()[-1])
+
+    def test_conversation(self):
+        terminal = self.start(LLAMA, "-n", "6", "--ignore-end")
+        self.assertIn("/reset", terminal.say("/help"))
+        self.assertIn("no answer yet", terminal.say("/stats"))
+        terminal.say("a river")
+        first = terminal.answers
+        before = self.taken(terminal)
+        terminal.say("a mill")
+        self.assertGreater(self.taken(terminal), before)
+        terminal.say("/reset")
+        # Edited and recalled lines are the lines they end as: the same answer, word for word.
+        mark = len(terminal.answers)
+        terminal.say("a rivxx\x7f\x7fer")
+        again = terminal.answers[mark:]
+        self.assertEqual(again, first)
+        self.assertEqual(self.taken(terminal), before)
+        terminal.say("/reset")
+        mark = len(terminal.answers)
+        terminal.say(UP + UP + UP)
+        self.assertEqual(terminal.answers[mark:], first)
+        self.assertIn("no such command", terminal.say("/nothing"))
+        terminal.say("   ")
+        terminal.key("\x04")
+        self.assertEqual(terminal.end(), 0)
+        self.assertNotIn(b"\x1b", terminal.answers)
+
+    def test_system_prompt_comes_first(self):
+        plain = self.start(LLAMA, "-n", "2", "--ignore-end")
+        plain.say("a")
+        system = self.start(LLAMA, "-n", "2", "--ignore-end", "--system", "be brief")
+        system.say("a")
+        self.assertGreater(self.taken(system), self.taken(plain))
+        for terminal in (plain, system):
+            terminal.say("/quit", wait="/quit")
+            self.assertEqual(terminal.end(), 0)
+
+    def test_interrupt_at_the_prompt_leaves(self):
+        terminal = self.start(LLAMA)
+        terminal.key("half a li")
+        terminal.wait_for("half a li")
+        terminal.key("\x03")
+        terminal.wait_for("interrupted")
+        self.assertEqual(termios.tcgetattr(terminal.slave), terminal.state)
+        self.assertEqual(terminal.end(), 130)
+
+    def test_interrupt_stops_the_answer_alone(self):
+        model = self.path("slow.gguf")
+        write_sparse_llama(LLAMA, model, layers=4, dim=1024, feed_forward=2816)
+        terminal = self.start(model, "-n", "400", "--ignore-end")
+        os.write(terminal.master, b"a\r")
+        terminal.answers += os.read(terminal.process.stdout.fileno(), 1)
+        terminal.key("\x03")
+        self.assertIn("(stopped)", terminal.wait_for("> "))
+        self.assertIn("tokens/s decode", terminal.say("/stats"))
+        terminal.key("\x04")
+        self.assertEqual(terminal.end(), 0)
+
+    def test_too_long_a_message_is_refused_and_forgotten(self):
+        terminal = self.start(LLAMA, "-n", "2", "--ctx", "40", "--ignore-end")
+        terminal.say("a")
+        before = self.taken(terminal)
+        self.assertIn("longer than the context", terminal.say("word " * 60))
+        self.assertEqual(self.taken(terminal), before)
+        terminal.key("\x04")
+        self.assertEqual(terminal.end(), 0)
+
+    def test_raw_lines_stand_alone(self):
+        terminal = self.start(LLAMA, "-n", "4", "--raw", "--ignore-end")
+        terminal.say("a river")
+        expected = self.ok("run", LLAMA, "-p", "a river", "--raw", "-n", "4", "--ignore-end").out
+        self.assertEqual(terminal.answers, expected)
+        mark = len(terminal.answers)
+        terminal.say("a river")
+        self.assertEqual(terminal.answers[mark:], expected)
+        terminal.key("\x04")
+        self.assertEqual(terminal.end(), 0)
+
+
+if __name__ == "__main__":
+    command.main()
