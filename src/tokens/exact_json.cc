@@ -44,6 +44,7 @@ class ExactReader {
 
   std::size_t at() const { return at_; }
   const std::string& message() const { return message_; }
+  bool too_deep() const { return too_deep_; }
   OrderedJson take() { return std::move(root_); }
 
  private:
@@ -64,7 +65,7 @@ class ExactReader {
   }
   bool open(OrderedJson value) {
     if (open_.size() == kMostNesting) {
-      message_ = fmt::format("it is nested deeper than {}", kMostNesting);
+      too_deep_ = true;
       return false;
     }
     open_.push_back(place(std::move(value)));
@@ -80,6 +81,7 @@ class ExactReader {
   std::vector<OrderedJson*> open_;
   OrderedJson* slot_ = nullptr;
   std::size_t at_ = 0;
+  bool too_deep_ = false;
   std::string message_;
 };
 
@@ -88,6 +90,15 @@ class ExactReader {
 Result<nlohmann::ordered_json> parse_exact_json(std::string_view text, const std::string& name) {
   ExactReader reader;
   if (OrderedJson::sax_parse(text.begin(), text.end(), &reader)) return reader.take();
+  if (reader.too_deep()) {
+    return Error{ErrorCode::BadInput,
+                 Fault::User,
+                 name,
+                 "the data is nested too deeply",
+                 fmt::format("at most {} levels", ExactReader::kMostNesting),
+                 "more",
+                 "give flatter messages or variables"};
+  }
   return Error{ErrorCode::BadInput,    Fault::User,       fmt::format("{}, byte {}", name, reader.at()),
                "the text is not JSON", "a JSON document", reader.message(),
                "correct the text"};

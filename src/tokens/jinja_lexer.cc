@@ -2,6 +2,7 @@
 
 #include <array>
 #include <charconv>
+#include <cstdlib>
 #include <fmt/format.h>
 #include <optional>
 #include <string_view>
@@ -249,8 +250,8 @@ class Lexer {
     at_ = end;
     Token& token = emit(is_float ? Token::Kind::Float : Token::Kind::Integer, begin);
     if (is_float) {
-      const auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(), token.real);
-      if (parsed.ec != std::errc{}) return source_.unsupported(begin, "a number of this size");
+      // Infinite beyond the range of a double, as in Python; from_chars would leave the value alone.
+      token.real = std::strtod(digits.c_str(), nullptr);
       return {};
     }
     if (base != 10) digits.erase(0, 2);

@@ -152,8 +152,8 @@ Result<Value> method_search(const Call& call, const Value& object, const Argumen
 // Words between runs of white space: at most `limit` of them split off, from the left or the right.
 std::vector<Value> split_at_space(std::string_view text, std::int64_t limit, bool from_right) {
   std::vector<Value> out;
-  text.remove_prefix(leading_space(text));
-  text = strip_right(text);
+  // White space at the far end belongs to the rest that is not split.
+  text = from_right ? strip_right(text) : text.substr(leading_space(text));
   while (!text.empty()) {
     if (limit >= 0 && static_cast<std::int64_t>(out.size()) == limit) {
       out.push_back(Value::string(std::string(text)));

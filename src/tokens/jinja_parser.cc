@@ -173,7 +173,7 @@ class StatementParser {
     tuple.is_tuple = true;
     tuple.parts.push_back(std::move(first));
     while (in_.take_operator(",")) {
-      if (in_.is_operator(")") || in_.is_word("in") || in_.is_operator("=")) break;
+      if (in_.is_operator(")") || in_.is_word("in")) break;
       tuple.parts.push_back(HONE_TRY(parse_single_target(attributes)));
     }
     return tuple;
