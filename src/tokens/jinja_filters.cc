@@ -27,6 +27,7 @@ template <LetterCase kCase>
 Result<Value> filter_case(const Call& call, const Value& input, const Arguments& arguments) {
   HONE_TRY(bind<0>(call, arguments, {}));
   const std::string text = HONE_TRY(call.evaluator.text_of(call.offset, input));
+  HONE_TRY(call.evaluator.charge(call.offset, 8 * static_cast<std::uint64_t>(text.size())));
   return call.evaluator.bounded(call.offset, Value::string(change_case(text, kCase)));
 }
 

@@ -40,11 +40,13 @@ Result<Value> method_strip(const Call& call, const Value& object, const Argument
 
 Result<Value> method_upper(const Call& call, const Value& object, const Arguments& arguments) {
   HONE_TRY(bind<0>(call, arguments, {}));
+  HONE_TRY(call.evaluator.charge(call.offset, 8 * object.size()));
   return Value::string(change_case(*object.as_string(), LetterCase::Upper));
 }
 
 Result<Value> method_lower(const Call& call, const Value& object, const Arguments& arguments) {
   HONE_TRY(bind<0>(call, arguments, {}));
+  HONE_TRY(call.evaluator.charge(call.offset, 8 * object.size()));
   return Value::string(change_case(*object.as_string(), LetterCase::Lower));
 }
 
@@ -56,6 +58,7 @@ Result<Value> method_title(const Call& call, const Value& object, const Argument
 
 Result<Value> method_capitalize(const Call& call, const Value& object, const Arguments& arguments) {
   HONE_TRY(bind<0>(call, arguments, {}));
+  HONE_TRY(call.evaluator.charge(call.offset, 8 * object.size()));
   return Value::string(capitalize(*object.as_string()));
 }
 

@@ -97,9 +97,10 @@ Result<bool> other_test(const Call& call, std::string_view name, const Value& in
     const auto same = input.same_as(*other);
     if (same) return *same;
     // Small integers are one object each.
-    const auto a = input.is_integer() ? input.integral() : std::nullopt;
-    const auto b = other->is_integer() ? other->integral() : std::nullopt;
-    if (a && b && *a >= -5 && *a <= 256 && *b >= -5 && *b <= 256) return *a == *b;
+    constexpr std::int64_t kNotSmall = 257;
+    const std::int64_t a = input.is_integer() ? input.integral().value_or(kNotSmall) : kNotSmall;
+    const std::int64_t b = other->is_integer() ? other->integral().value_or(kNotSmall) : kNotSmall;
+    if (a >= -5 && a < kNotSmall && b >= -5 && b < kNotSmall) return a == b;
     const auto alike = equal(input, *other);
     if (alike && !*alike) return false;
     return call.unsupported(fmt::format("of values of type {}", input.type_name()));

@@ -14,6 +14,8 @@ from command import LLAMA, CommandTest
 from gguf_bytes import write_sparse_llama
 
 UP = "\x1b[A"
+# At the beginning of a line: editing may show the two characters again.
+PROMPT = "\n> "
 
 
 class Terminal:
@@ -46,17 +48,35 @@ class Terminal:
                 self.shown += os.read(self.master, 65536).decode(errors="replace")
             if self.process.stdout in ready:
                 self.answers += os.read(self.process.stdout.fileno(), 65536)
+        # An answer is written before the prompt behind it is shown.
+        while select.select([self.process.stdout], [], [], 0)[0]:
+            piece = os.read(self.process.stdout.fileno(), 65536)
+            if not piece:
+                break
+            self.answers += piece
+        # The editor shows its prompt before it takes the terminal over: a key in between would be the terminal's.
+        while text == PROMPT and termios.tcgetattr(self.slave)[3] & termios.ICANON:
+            if time.monotonic() > deadline:
+                raise AssertionError("the line editor does not take the terminal over")
+            time.sleep(0.001)
         out, self.shown = self.shown, ""
         return out
 
-    def say(self, line, wait="> "):
+    def say(self, line, wait=PROMPT):
         """A line, and what the terminal shows until the next prompt. The line is echoed before it."""
         os.write(self.master, line.encode() + b"\r")
         return self.wait_for(wait)
 
     def end(self):
         """The exit code. All of stdout is in `answers` then."""
-        self.answers += self.process.stdout.read()
+        deadline = time.monotonic() + 60
+        while True:
+            if not select.select([self.process.stdout], [], [], max(0.0, deadline - time.monotonic()))[0]:
+                raise AssertionError(f"still running; shown since the last prompt: {self.shown!r}")
+            piece = os.read(self.process.stdout.fileno(), 65536)
+            if not piece:
+                break
+            self.answers += piece
         self.process.stdout.close()
         code = self.process.wait(timeout=60)
         os.close(self.master)
@@ -71,7 +91,7 @@ class ChatTest(CommandTest):
     def start(self, *arguments):
         terminal = Terminal(*arguments)
         self.addCleanup(terminal.process.kill)
-        terminal.wait_for("> ")
+        terminal.wait_for(PROMPT)
         return terminal
 
     def taken(self, terminal):
@@ -130,9 +150,10 @@ class ChatTest(CommandTest):
         write_sparse_llama(LLAMA, model, layers=4, dim=1024, feed_forward=2816)
         terminal = self.start(model, "-n", "400", "--ignore-end")
         os.write(terminal.master, b"a\r")
+        self.assertTrue(select.select([terminal.process.stdout], [], [], 60)[0])
         terminal.answers += os.read(terminal.process.stdout.fileno(), 1)
         terminal.key("\x03")
-        self.assertIn("(stopped)", terminal.wait_for("> "))
+        self.assertIn("(stopped)", terminal.wait_for(PROMPT))
         self.assertIn("tokens/s decode", terminal.say("/stats"))
         terminal.key("\x04")
         self.assertEqual(terminal.end(), 0)

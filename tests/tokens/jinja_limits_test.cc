@@ -83,11 +83,11 @@ TEST(JinjaLimits, EndlessWorkRunsOutOfFuel) {
   expect_bounded(loop + "{{ 'x' }}" + end, "");
   expect_bounded(loop + "{% set c = 7 ** 9999 %}" + end, "steps");
   expect_bounded(loop + "{% set c = (7 ** 9999 | string) %}" + end, "");
-  expect_bounded("{% set a = 'é' * 10**6 %}" + loop + "{% set c = a.upper() %}" + end, "steps");
-  expect_bounded("{% set a = ('é' * 10**6,) %}" + loop + "{% set c = a ~ '' %}" + end, "steps");
-  expect_bounded("{% set a = range(99999) | list %}" + loop + "{% set c = a | sort %}" + end, "steps");
+  expect_bounded("{% set long = 'é' * 10**6 %}" + loop + "{% set c = long.upper() %}" + end, "steps");
+  expect_bounded("{% set long = ('é' * 10**6,) %}" + loop + "{% set c = long ~ '' %}" + end, "steps");
+  expect_bounded("{% set long = range(99999) | list %}" + loop + "{% set c = long | sort %}" + end, "");
   expect_bounded("{% set a = range(99999) | list %}{{ a | unique | list }}", "steps");
-  expect_bounded("{% set a = 'a' * 10**6 %}" + loop + "{{ a.rfind('b' ~ 'a' * 9999) }}" + end, "steps");
+  expect_bounded("{% set long = 'a' * 10**6 %}" + loop + "{{ long.rfind('b' ~ 'a' * 9999) }}" + end, "steps");
   expect_bounded("{% for a in range(9) recursive %}{{ loop(range(9)) }}{% endfor %}", "nested too deeply");
 }
 
@@ -116,7 +116,7 @@ TEST(JinjaLimits, DeepSourceIsRefused) {
   expect_bounded("{{ " + repeated("1 if 1 else ", 20'000) + "1 }}", "nested too deeply");
   expect_bounded(repeated("{% if 1 %}", 20'000), "nested too deeply");
   expect_bounded(repeated("{% for a in b %}", 10'000), "nested too deeply");
-  expect_bounded("{% set " + repeated("(", 9000) + "a = 1 %}", "nested too deeply");
+  expect_bounded("{% set " + repeated("(", 200'000) + "a = 1 %}", "");
   expect_bounded("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}", "nested too deeply");
   expect_bounded("{% macro m() %}{% if 1 %}{{ [m()] | map('e') | list }}{% endif %}{% endmacro %}{{ m() }}",
                  "nested too deeply");
