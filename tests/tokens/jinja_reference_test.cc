@@ -1,5 +1,5 @@
-// Templates rendered by Jinja 3.1.6 on Python (tools/make_jinja_references.py): each must come out the same, or fail
-// where Python fails. What hone lacks is refused by name; how much that is, is counted.
+// Templates rendered by Jinja 3.1.6 on Python (tools/make_jinja_references.py): each must come out the same,
+// or fail where Python fails. What hone lacks is refused by name; how much that is, is counted.
 #include <gtest/gtest.h>
 
 #include "json_lines.h"
