@@ -10,13 +10,7 @@
 namespace hone {
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kSanitized = true;
-#elif defined(__has_feature)
-constexpr bool kSanitized = __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
-#else
-constexpr bool kSanitized = false;
-#endif
+constexpr bool kSanitized = HONE_TEST_SANITIZED;
 
 std::uint64_t status_bytes(std::string_view field) {
   std::ifstream status("/proc/self/status");
