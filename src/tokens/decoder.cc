@@ -6,7 +6,9 @@
 #include <utility>
 
 #include "tokens/byte_alphabet.h"
+#include "tokens/spm_decoder.h"
 #include "tokens/tokenizer_error.h"
+#include "tokens/utf8.h"
 
 namespace hone {
 
@@ -72,6 +74,21 @@ void bytes_from_names(std::vector<std::string>& pieces, bool raw_bytes) {
   pieces = std::move(out);
 }
 
+// Each byte that is no part of a well-formed character becomes U+FFFD.
+std::string with_ill_formed_replaced(std::string text) {
+  std::size_t valid = utf8_valid_prefix(text);
+  if (valid == text.size()) return text;
+  std::string out;
+  for (std::string_view rest = text; !rest.empty(); valid = utf8_valid_prefix(rest)) {
+    out += rest.substr(0, valid);
+    rest.remove_prefix(valid);
+    if (rest.empty()) break;
+    out += kReplacementCharacter;
+    rest.remove_prefix(1);
+  }
+  return out;
+}
+
 // Up to `start` copies of `content` off the begin and `stop` off the end.
 void strip_piece(std::string& piece, std::string_view content, std::uint32_t start, std::uint32_t stop) {
   std::size_t begin = 0;
@@ -131,8 +148,12 @@ Result<TextDecoder> TextDecoder::build(const TokenizerSpec& spec) {
     if (step.kind == DecoderStep::Kind::Replace && step.pattern.is_expression) {
       expression = HONE_TRY(Expression::compile(step.pattern, where));
     }
+    if (step.kind == DecoderStep::Kind::SentencePiece && spec.decoder.size() > 1) {
+      return unsupported_tokenizer(where, "a decoder step beside", "SentencePiece", "none");
+    }
     out.steps_.push_back({step, std::move(expression)});
   }
+  out.sentencepiece_ = out.steps_.size() == 1 && out.steps_[0].spec.kind == DecoderStep::Kind::SentencePiece;
   out.only_bytes_ = out.steps_.size() == 1 && out.steps_[0].spec.kind == DecoderStep::Kind::ByteLevel;
   return out;
 }
@@ -171,11 +192,18 @@ void TextDecoder::apply(const Step& step, bool fused, const DecodeOptions& optio
         replace_text(pieces[i], spec.content, first ? "" : " ");
       }
       break;
+    case DecoderStep::Kind::SentencePiece:
+      break;  // alone, and works on ids: decode()
   }
 }
 
 std::string TextDecoder::decode(const Vocabulary& vocabulary, std::span<const std::int32_t> ids,
                                 const DecodeOptions& options) const {
+  if (sentencepiece_) {
+    std::string text = decode_spm(vocabulary, ids, steps_[0].spec, {options.skip_special, options.at_start});
+    if (options.raw_bytes) return text;
+    return with_ill_formed_replaced(std::move(text));
+  }
   const auto skipped = [&](std::int32_t id) {
     return id < 0 || id >= vocabulary.size() ||
            (options.skip_special && vocabulary.type(id) == TokenType::Control);

@@ -8,22 +8,33 @@
 #include <utility>
 
 #include "file/mapped_file.h"
+#include "tokens/sentencepiece_model.h"
 #include "tokens/tokenizer_config.h"
 #include "tokens/tokenizer_gguf.h"
 #include "tokens/tokenizer_json.h"
+#include "tokens/tokenizer_sentencepiece.h"
 
 namespace hone {
 
 namespace {
 
 Result<std::optional<TokenizerSpec>> spec_from_folder(const std::string& folder) {
-  const std::string path = (std::filesystem::path(folder) / "tokenizer.json").string();
   std::error_code ignored;
-  if (!std::filesystem::exists(path, ignored)) return std::optional<TokenizerSpec>();
-  const std::shared_ptr<MappedFile> file = HONE_TRY(MappedFile::open(path));
-  const std::string_view text(reinterpret_cast<const char*>(file->data().data()), file->size());
-  TokenizerSpec spec = HONE_TRY(tokenizer_spec_from_json(text, path));
+  const std::string json = (std::filesystem::path(folder) / "tokenizer.json").string();
+  if (std::filesystem::exists(json, ignored)) {
+    const std::shared_ptr<MappedFile> file = HONE_TRY(MappedFile::open(json));
+    const std::string_view text(reinterpret_cast<const char*>(file->data().data()), file->size());
+    TokenizerSpec spec = HONE_TRY(tokenizer_spec_from_json(text, json));
+    HONE_TRY(fill_from_config(folder, spec));
+    return std::optional<TokenizerSpec>(std::move(spec));
+  }
+  const std::string model = (std::filesystem::path(folder) / "tokenizer.model").string();
+  if (!std::filesystem::exists(model, ignored)) return std::optional<TokenizerSpec>();
+  const std::shared_ptr<MappedFile> file = HONE_TRY(MappedFile::open(model));
+  const SentencePieceModel pieces = HONE_TRY(parse_sentencepiece_model(file->data(), model));
+  TokenizerSpec spec = HONE_TRY(tokenizer_spec_from_sentencepiece(pieces, model));
   HONE_TRY(fill_from_config(folder, spec));
+  HONE_TRY(fill_around_from_config(folder, spec));
   return std::optional<TokenizerSpec>(std::move(spec));
 }
 
@@ -47,7 +58,7 @@ Result<Tokenizer> require_tokenizer(const Checkpoint& checkpoint) {
                Fault::User,
                checkpoint.path,
                "the model carries no tokenizer",
-               "tokenizer.ggml.* keys of a GGUF file, or tokenizer.json in the folder",
+               "tokenizer.ggml.* keys of a GGUF file, or tokenizer.json or tokenizer.model in the folder",
                "none",
                "add the tokenizer's files to the folder"};
 }

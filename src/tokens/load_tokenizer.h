@@ -10,9 +10,9 @@
 
 namespace hone {
 
-// From the metadata of a GGUF file, or from tokenizer.json in the checkpoint's folder with the files beside
-// it (tokens/tokenizer_config.h). nullopt where there is none. Errors: those of the readers and of
-// Tokenizer::build.
+// From the metadata of a GGUF file, or from tokenizer.json in the checkpoint's folder, or where that is
+// missing from tokenizer.model, with the files beside it (tokens/tokenizer_config.h). nullopt where there is
+// none. Errors: those of the readers and of Tokenizer::build.
 Result<std::optional<Tokenizer>> load_tokenizer(const Checkpoint& checkpoint);
 
 // As above; none is an error (BadModel).

@@ -15,6 +15,12 @@ namespace {
 
 constexpr std::size_t kMaxNormalised = std::numeric_limits<std::int32_t>::max();
 
+Error too_long_text() {
+  return Error{
+      ErrorCode::BadInput, Fault::User, "text", "a normalised text has at most 2^31 - 1 bytes", {}, {},
+      "split the text"};
+}
+
 // Calls put(code point) for each character.
 template <class Put>
 void for_each_character(std::string_view text, Put&& put) {
@@ -71,11 +77,7 @@ Status append_replaced(std::string& out, std::string_view text, const Expression
     out.append(content);
     done = end;
   }));
-  if (too_long) {
-    return Error{
-        ErrorCode::BadInput, Fault::User, "text", "a normalised text has at most 2^31 - 1 bytes", {}, {},
-        "split the text"};
-  }
+  if (too_long) return too_long_text();
   out.append(text.substr(done));
   return {};
 }
@@ -95,7 +97,18 @@ Result<Normaliser> Normaliser::build(const TokenizerSpec& spec) {
     std::optional<Expression> expression;
     if (step.kind == NormaliserStep::Kind::Replace)
       expression = HONE_TRY(Expression::compile(step.pattern, where));
-    out.steps_.push_back({step, std::move(expression)});
+    std::shared_ptr<const SpmNormaliser> spm;
+    if (step.kind == NormaliserStep::Kind::SentencePiece) {
+      spm = std::make_shared<const SpmNormaliser>(
+          HONE_TRY(SpmNormaliser::build(step.spm, step.content, step.fixed, where)));
+    }
+    if (spm) {
+      NormaliserStep kept;  // without the tables that `spm` holds
+      kept.kind = step.kind;
+      out.steps_.push_back({std::move(kept), std::nullopt, std::move(spm)});
+    } else {
+      out.steps_.push_back({step, std::move(expression), nullptr});
+    }
   }
   return out;
 }
@@ -135,6 +148,10 @@ Status Normaliser::apply_step(const Step& step, std::string& text, NormaliserScr
     case NormaliserStep::Kind::Precompiled:
       out = text;
       break;  // refused by build()
+    case NormaliserStep::Kind::SentencePiece:
+      step.spm->apply(text, out);
+      if (out.size() > kMaxNormalised) return too_long_text();
+      break;
   }
   text.swap(out);
   return {};
@@ -147,8 +164,12 @@ Status Normaliser::apply(std::string& text, NormaliserScratch& scratch) const {
 
 std::int64_t Normaliser::heap_bytes() const {
   std::size_t bytes = steps_.capacity() * sizeof(Step);
-  for (const Step& step : steps_) bytes += step.spec.content.capacity() + step.spec.pattern.text.capacity();
-  return static_cast<std::int64_t>(bytes);
+  std::int64_t of_spm = 0;
+  for (const Step& step : steps_) {
+    bytes += step.spec.content.capacity() + step.spec.pattern.text.capacity();
+    if (step.spm) of_spm += static_cast<std::int64_t>(sizeof(SpmNormaliser)) + step.spm->heap_bytes();
+  }
+  return static_cast<std::int64_t>(bytes) + of_spm;
 }
 
 }  // namespace hone

@@ -2,12 +2,15 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/result.h"
 #include "tokens/expression.h"
+#include "tokens/spm_normaliser.h"
 #include "tokens/tokenizer_spec.h"
 
 namespace hone {
@@ -26,6 +29,8 @@ class Normaliser {
   static Result<Normaliser> build(const TokenizerSpec& spec);
 
   bool empty() const { return steps_.empty(); }
+  // True: apply() takes ill-formed UTF-8 as well (SentencePiece's normaliser comes first).
+  bool takes_any_bytes() const { return !steps_.empty() && steps_.front().spm != nullptr; }
   // `text` in place; it must be well-formed UTF-8 and stays so. Time is n log n at most. Errors: BadInput for
   // an expression that runs out of its match limit, or a text that would grow beyond 2^31 - 1 bytes.
   Status apply(std::string& text, NormaliserScratch& scratch) const;
@@ -35,7 +40,8 @@ class Normaliser {
  private:
   struct Step {
     NormaliserStep spec;
-    std::optional<Expression> expression;  // Replace
+    std::optional<Expression> expression;      // Replace
+    std::shared_ptr<const SpmNormaliser> spm;  // SentencePiece
   };
   static Status apply_step(const Step& step, std::string& text, NormaliserScratch& scratch);
 

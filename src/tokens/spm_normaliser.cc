@@ -1,5 +1,6 @@
 #include "tokens/spm_normaliser.h"
 
+#include <limits>
 #include <utility>
 
 #include "tokens/utf8.h"
@@ -9,6 +10,7 @@ namespace hone {
 namespace {
 
 constexpr std::string_view kReplacementText = "\xEF\xBF\xBD";
+constexpr std::size_t kMaxSpmText = std::numeric_limits<std::int32_t>::max();
 
 }  // namespace
 
@@ -52,7 +54,7 @@ void SpmNormaliser::apply(std::string_view text, std::string& out) const {
   const std::string_view blank = options_.escape_whitespaces ? kSpmSpace : std::string_view(" ");
   if (options_.add_dummy_prefix && !options_.whitespace_as_suffix) out += blank;
   bool after_blank = trim;
-  while (!text.empty()) {
+  while (!text.empty() && out.size() <= kMaxSpmText) {
     const Unit unit = next_unit(text);
     text.remove_prefix(unit.length);
     std::string_view put = unit.text;

@@ -33,7 +33,7 @@ class SpmNormaliser {
                                      StringTable fixed, std::string_view place);
 
   // The normalised text into `out`. A byte that is no part of a well-formed character becomes U+FFFD. Time is
-  // linear in the text.
+  // linear in the text. The caller refuses a result of 2^31 bytes or more: it may lack its end.
   void apply(std::string_view text, std::string& out) const;
 
   const SpmNormaliserOptions& options() const { return options_; }

@@ -54,10 +54,11 @@ StreamPiece StreamDecoder::release(std::string_view text) {
 StreamPiece StreamDecoder::push(std::int32_t id) {
   if (stopped_) return {{}, true};
   const std::int32_t ids[] = {id};
-  partial_ +=
+  const std::string bytes =
       tokenizer_->decode(ids, {.skip_special = skip_special_, .at_start = at_start_, .raw_bytes = true});
+  partial_ += bytes;
   const bool skipped = skip_special_ && tokenizer_->token_type(id) == TokenType::Control;
-  at_start_ = at_start_ && skipped;
+  at_start_ = at_start_ && (skipped || (bytes.empty() && tokenizer_->takes_all_blanks_off()));
   // All but a beginning of a character at the end is final.
   std::size_t whole = 0;
   while (whole < partial_.size()) {

@@ -108,7 +108,7 @@ Status Tokenizer::encode_normalised(std::string_view text, bool at_start, const 
 Status Tokenizer::encode_segment(std::string_view text, bool at_start, const EncodeOptions& options,
                                  Scratch& s, std::vector<std::int32_t>& out) const {
   while (!text.empty()) {
-    const std::size_t valid = utf8_valid_prefix(text);
+    const std::size_t valid = normaliser_.takes_any_bytes() ? text.size() : utf8_valid_prefix(text);
     if (normaliser_.empty()) {
       HONE_TRY(encode_normalised(text.substr(0, valid), at_start, options, s, out));
     } else if (valid > 0) {

@@ -2,7 +2,8 @@
 // has a file of its own: added_tokens, normaliser, pre_tokenizer, word_encoder, decoder.
 //
 // Text need not be valid UTF-8: each byte that is no part of a well-formed character is a word of its own. A
-// byte that has no token vanishes, unless the model names an unknown token.
+// byte that has no token vanishes, unless the model names an unknown token. SentencePiece's normaliser makes
+// each such byte U+FFFD.
 #pragma once
 
 #include <cstdint>
@@ -58,6 +59,8 @@ class Tokenizer {
   // Bytes of `ids`, joined; not necessarily valid UTF-8 (see to_valid_utf8 in tokens/utf8.h). Ids out of
   // range give nothing.
   std::string decode(std::span<const std::int32_t> ids, DecodeOptions options = {}) const;
+  // TextDecoder's of that name.
+  bool takes_all_blanks_off() const { return decoder_.takes_all_blanks_off(); }
 
   // Bytes of one token as words have them, not as decode writes them; empty for an id out of range. Lives as
   // long as the tokenizer.

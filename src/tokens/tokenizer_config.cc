@@ -1,11 +1,15 @@
 #include "tokens/tokenizer_config.h"
 
+#include <algorithm>
 #include <array>
+#include <charconv>
 #include <filesystem>
 #include <fmt/format.h>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
+#include <string>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -100,6 +104,72 @@ Status read_template_file(const std::string& path, TokenizerSpec& spec) {
   return {};
 }
 
+// What a class of the transformers library puts around a text unless it is told otherwise.
+struct AroundRow {
+  std::string_view name;  // without "Fast" at its end
+  bool bos;
+  bool eos;
+};
+constexpr std::array kAroundRows{
+    AroundRow{"LlamaTokenizer", true, false},
+    AroundRow{"CodeLlamaTokenizer", true, false},
+    AroundRow{"GemmaTokenizer", true, false},
+    AroundRow{"T5Tokenizer", false, true},
+};
+
+bool flag_of(const Json& json, const char* name, bool otherwise) {
+  const auto at = json.find(name);
+  return at != json.end() && at->is_boolean() ? at->get<bool>() : otherwise;
+}
+
+Status append_role(const std::string& path, std::string_view key, const std::optional<std::int32_t>& id,
+                   std::vector<std::int32_t>& out) {
+  if (!id) {
+    return bad_tokenizer(fmt::format("{}, {}", path, key), "a token that is to be added is in the vocabulary",
+                         {}, "no such token");
+  }
+  out.push_back(*id);
+  return {};
+}
+
+std::optional<std::int32_t> number_of(std::string_view digits) {
+  std::int32_t id = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), id);
+  const bool whole = error == std::errc{} && end == digits.data() + digits.size() && id >= 0;
+  return whole ? std::optional(id) : std::nullopt;
+}
+
+// {"32000": {"content": "<turn>", "special": true, ..}, ..}. A token that the model has keeps its place
+// there.
+Status fill_added(const Json& config, const std::string& path, TokenizerSpec& spec) {
+  const auto table = config.find("added_tokens_decoder");
+  if (table == config.end() || !table->is_object()) return {};
+  std::set<std::int32_t> known;
+  for (const AddedToken& token : spec.added_tokens) known.insert(token.id);
+  for (std::size_t id = 0; id < spec.model.types.size(); ++id) {
+    if (spec.model.types[id] == TokenType::UserDefined) known.insert(static_cast<std::int32_t>(id));
+  }
+  spec.added_tokens.reserve(spec.added_tokens.size() + table->size());
+  for (const auto& [key, entry] : table->items()) {
+    const auto id = number_of(key);
+    const auto content = entry.is_object() ? role_text(Json{{"entry", entry}}, "entry") : std::nullopt;
+    if (!id || !content || content->empty()) {
+      return bad_tokenizer(fmt::format("{}, added_tokens_decoder", path),
+                           "an added token has a number and a content", {}, to_valid_utf8(key.substr(0, 80)));
+    }
+    if (!known.insert(*id).second) continue;
+    AddedToken token;
+    token.id = *id;
+    token.content = *content;
+    token.single_word = flag_of(entry, "single_word", false);
+    token.lstrip = flag_of(entry, "lstrip", false);
+    token.rstrip = flag_of(entry, "rstrip", false);
+    token.special = flag_of(entry, "special", false);
+    spec.added_tokens.push_back(std::move(token));
+  }
+  return {};
+}
+
 }  // namespace
 
 Status fill_from_config(const std::string& folder, TokenizerSpec& spec) {
@@ -112,6 +182,27 @@ Status fill_from_config(const std::string& folder, TokenizerSpec& spec) {
     fill_roles(HONE_TRY(read_json_object(*path, kConfigLimits)), spec);
   }
   if (const auto path = existing(folder, "chat_template.jinja")) HONE_TRY(read_template_file(*path, spec));
+  return {};
+}
+
+Status fill_around_from_config(const std::string& folder, TokenizerSpec& spec) {
+  const auto path = existing(folder, "tokenizer_config.json");
+  if (!path) return {};
+  const Json config = HONE_TRY(read_json_object(*path, kConfigLimits));
+  HONE_TRY(fill_added(config, *path, spec));
+  fill_roles(config, spec);
+  std::string_view name;
+  const auto at = config.find("tokenizer_class");
+  if (at != config.end() && at->is_string()) name = at->get_ref<const std::string&>();
+  if (name.ends_with("Fast")) name.remove_suffix(4);
+  const auto* const row = std::ranges::find(kAroundRows, name, &AroundRow::name);
+  const bool known = row != kAroundRows.end();
+  if (flag_of(config, "add_bos_token", known && row->bos)) {
+    HONE_TRY(append_role(*path, "add_bos_token", spec.special.bos, spec.before));
+  }
+  if (flag_of(config, "add_eos_token", known && row->eos)) {
+    HONE_TRY(append_role(*path, "add_eos_token", spec.special.eos, spec.after));
+  }
   return {};
 }
 

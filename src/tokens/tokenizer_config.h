@@ -1,4 +1,4 @@
-// What stands beside tokenizer.json: which token has which role, and the chat template.
+// What stands beside tokenizer.json or tokenizer.model: which token has which role, and the chat template.
 #pragma once
 
 #include <string>
@@ -15,5 +15,13 @@ namespace hone {
 // beside a tokenizer.json its post-processor decides. Errors: BadFile for broken JSON, BadModel for a
 // template of a wrong kind.
 Status fill_from_config(const std::string& folder, TokenizerSpec& spec);
+
+// Beside a tokenizer.model, which says nothing of these: added_tokens_decoder of tokenizer_config.json gives
+// tokens with ids of their own (looked for in the text as it is, whatever `normalized` says), add_bos_token
+// and add_eos_token put the roles of spec.special around a text. Where a key is missing, tokenizer_class
+// decides as in the transformers library: Llama's and Gemma's begin with bos, T5's ends with eos. Call it
+// after fill_from_config. Errors: BadModel for a token that is to be added and has no id, or an entry of a
+// wrong kind.
+Status fill_around_from_config(const std::string& folder, TokenizerSpec& spec);
 
 }  // namespace hone

@@ -7,6 +7,7 @@
 
 #include "tokens/gguf_pre_tokenizer.h"
 #include "tokens/tokenizer_error.h"
+#include "tokens/tokenizer_gguf_spm.h"
 #include "tokens/utf8.h"
 
 namespace hone {
@@ -128,8 +129,9 @@ Status read_roles(const Metadata& metadata, TokenizerSpec& spec) {
 
 Result<TokenizerSpec> tokenizer_spec_from_gguf(const Metadata& metadata) {
   const std::string_view model = HONE_TRY(metadata.required_string("tokenizer.ggml.model"));
+  if (is_spm_gguf(model)) return spm_spec_from_gguf(metadata, model);
   if (model != "gpt2") {
-    return unsupported_tokenizer("tokenizer.ggml.model", "tokenizer model", model, "gpt2");
+    return unsupported_tokenizer("tokenizer.ggml.model", "tokenizer model", model, "gpt2, llama, t5");
   }
   TokenizerSpec spec;
   spec.places.tokens = kTokensKey;

@@ -206,6 +206,11 @@ class TokenizerJsonReader {
 
   // tokens by id.
   Status place_tokens() {
+    // The tokenizers library sums scores in f64, tokens/unigram.h in f32 as SentencePiece does: cuts that tie
+    // in one differ in the other.
+    if (spec_.model.kind == ModelSpec::Kind::Unigram) {
+      return unsupported_tokenizer(place("model.type"), "tokenizer model", "Unigram", "BPE");
+    }
     std::size_t count = 0;
     bool in_order = true;
     for (std::size_t i = 0; i < ids_.size(); ++i) {

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "tokens/spm_normaliser.h"
 #include "tokens/string_table.h"
 
 namespace hone {
@@ -46,13 +47,16 @@ struct NormaliserStep {
     Strip,         // white space at the ends: `left`, `right`
     Replace,       // each match of `pattern` becomes `content`
     Prepend,       // `content`, in front of a text that is not empty
-    Precompiled    // SentencePiece's character map: `content` holds its bytes
+    Precompiled,   // SentencePiece's character map: `content` holds its bytes
+    SentencePiece  // all of its normaliser: `spm`, `fixed`; `content` holds the map's bytes, or nothing
   };
   Kind kind = Kind::Nfc;
   TextPattern pattern{};
   std::string content{};
   bool left = true;
   bool right = true;
+  SpmNormaliserOptions spm{};
+  StringTable fixed{};  // texts that SentencePiece's map leaves as they are
 };
 
 // What becomes of a match that cuts a text.
@@ -91,9 +95,11 @@ struct PreTokenizerStep {
 
 struct ModelSpec {
   enum class Kind : std::uint8_t {
-    Bpe,               // merges by rank, from `merges`
-    SentencePieceBpe,  // any two neighbours whose joined text is a token; the highest score first
-    Unigram            // the cut with the largest sum of scores
+    Bpe,                // merges by rank, from `merges`
+    SentencePieceBpe,   // any two neighbours whose joined text is a token; the highest score first
+    Unigram,            // the cut with the largest sum of scores
+    SentencePieceWord,  // a token for each word
+    SentencePieceChar   // a token for each character
   };
   Kind kind = Kind::Bpe;
   StringTable tokens;            // by id, as the file writes them (bytes as letters where it is byte-level);
@@ -126,7 +132,8 @@ struct DecoderStep {
     Fuse,          // all pieces become one
     Replace,       // each match of `pattern` becomes `content`, inside each piece
     Strip,         // up to `start` times `content` at the begin of each piece, up to `stop` times at its end
-    Metaspace      // `content` becomes a blank; the first piece loses it unless `prepend` is Never
+    Metaspace,     // `content` becomes a blank; the first piece loses it unless `prepend` is Never
+    SentencePiece  // all of its decoder: `spm`; `content` stands for the unknown token
   };
   Kind kind = Kind::ByteLevel;
   TextPattern pattern{};
@@ -134,6 +141,7 @@ struct DecoderStep {
   std::uint32_t start = 0;
   std::uint32_t stop = 0;
   PrependScheme prepend = PrependScheme::Always;
+  SpmNormaliserOptions spm{};
 };
 
 // Ids of tokens with a role; absent where the file names none.

@@ -4,7 +4,10 @@
 #include <fmt/format.h>
 
 #include "tokens/bpe.h"
+#include "tokens/spm_bpe.h"
+#include "tokens/spm_words.h"
 #include "tokens/tokenizer_error.h"
+#include "tokens/unigram.h"
 
 namespace hone {
 
@@ -18,19 +21,11 @@ struct EncoderRow {
 
 constexpr std::array kEncoderRows{
     EncoderRow{ModelSpec::Kind::Bpe, "BPE", make_bpe_encoder},
+    EncoderRow{ModelSpec::Kind::SentencePieceBpe, "SentencePiece BPE", make_spm_bpe_encoder},
+    EncoderRow{ModelSpec::Kind::Unigram, "Unigram", make_unigram_encoder},
+    EncoderRow{ModelSpec::Kind::SentencePieceWord, "SentencePiece words", make_spm_word_encoder},
+    EncoderRow{ModelSpec::Kind::SentencePieceChar, "SentencePiece characters", make_spm_char_encoder},
 };
-
-std::string_view kind_name(ModelSpec::Kind kind) {
-  switch (kind) {
-    case ModelSpec::Kind::Bpe:
-      return "BPE";
-    case ModelSpec::Kind::SentencePieceBpe:
-      return "SentencePiece BPE";
-    case ModelSpec::Kind::Unigram:
-      return "Unigram";
-  }
-  return "unknown";
-}
 
 }  // namespace
 
@@ -42,7 +37,8 @@ Result<std::unique_ptr<const WordEncoder>> make_word_encoder(const TokenizerSpec
     if (!names.empty()) names += ", ";
     names += row.name;
   }
-  return unsupported_tokenizer(spec.places.tokens, "tokenizer model", kind_name(spec.model.kind), names);
+  return unsupported_tokenizer(spec.places.tokens, "tokenizer model",
+                               fmt::format("kind {}", static_cast<int>(spec.model.kind)), names);
 }
 
 }  // namespace hone

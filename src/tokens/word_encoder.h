@@ -20,13 +20,21 @@ struct EncoderScratch {
   std::vector<std::uint32_t> ids;
   std::vector<std::uint32_t> next;
   std::vector<std::uint32_t> previous;
-  std::vector<std::uint32_t> rank;   // of the pair that starts here
-  std::vector<std::uint64_t> queue;  // (rank << 32) | position, a min-heap
+  std::vector<std::uint32_t> rank;    // of the pair that starts here
+  std::vector<std::uint32_t> begins;  // byte at which the symbol starts
+  std::vector<std::uint64_t> queue;   // (rank << 32) | position, a min-heap
+  std::vector<std::uint64_t> sorted;  // entries of the queue that were there at the start
   // Of words far too long for one heap: the positions of each rank, and which ranks have any.
   std::vector<std::vector<std::uint32_t>> buckets;
   std::vector<std::uint32_t> free_buckets;
   std::vector<std::uint32_t> bucket_of;  // by rank
-  std::vector<double> best;              // sums of scores, one per byte offset
+  // The best cut of the text up to each byte offset: its score, last piece, and where that begins.
+  struct Best {
+    float score = 0;
+    std::uint32_t id = 0;
+    std::uint32_t begin = 0;
+  };
+  std::vector<Best> best;
   std::string text;
 };
 

@@ -44,7 +44,9 @@ std::string where_of(const std::function<void(Vocabulary&)>& change) {
 
 TEST(TokenizerErrors, EachBrokenRuleIsNamed) {
   EXPECT_EQ(where_of([](Vocabulary&) {}), "ok");
-  EXPECT_EQ(where_of([](Vocabulary& v) { v.model = std::string("llama"); }), "tokenizer.ggml.model");
+  EXPECT_EQ(where_of([](Vocabulary& v) { v.model = std::string("bert"); }), "tokenizer.ggml.model");
+  EXPECT_EQ(where_of([](Vocabulary& v) { v.model = std::string("llama"); }),
+            "test, metadata key \"tokenizer.ggml.scores\"");
   EXPECT_EQ(where_of([](Vocabulary& v) { v.pre = std::string("klingon"); }), "tokenizer.ggml.pre");
   EXPECT_EQ(where_of([](Vocabulary& v) { v.tokens[1] = std::string("a"); }), "tokenizer.ggml.tokens[1]");
   EXPECT_EQ(where_of([](Vocabulary& v) { v.tokens[6] = std::string("<s>"); }), "tokenizer.ggml.tokens[6]");
