@@ -25,11 +25,13 @@ for source in "${sources[@]}"; do
 done
 
 build=build/fuzz
-launcher=()
-command -v ccache >/dev/null && launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
-cmake --preset fuzz "${launcher[@]}" >/dev/null
-ninja -C "$build" "$target" >&2
-program=$(find "$build" -type f -name "$target" -perm -u+x | head -n 1)
+mkdir -p "$build"
+(
+  flock 9 # scripts/fuzz runs several targets at once
+  cmake --preset fuzz >/dev/null
+  ninja -C "$build" "$target" >&2
+) 9>"$build/lock"
+program=$(find "$build/tests" -type f -name "$target" -perm -u+x | head -n 1)
 
 work=$build/corpus/$name
 found=$work/found crashes=$work/crashes

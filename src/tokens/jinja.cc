@@ -25,20 +25,20 @@ Error bad_context(std::string message, std::string expected) {
                "change the messages, tools or variables"};
 }
 
-Result<jinja::Value> to_value(const nlohmann::ordered_json& json, std::int32_t depth_left) {
+Result<jinja::Value> to_value(const nlohmann::ordered_json& data, std::int32_t depth_left) {
   using jinja::Value;
   if (depth_left < 0) return bad_context("the data is nested too deeply", {});
-  switch (json.type()) {
+  switch (data.type()) {
     case nlohmann::ordered_json::value_t::boolean:
-      return Value::boolean(json.get<bool>());
+      return Value::boolean(data.get<bool>());
     case nlohmann::ordered_json::value_t::number_integer:
-      return Value::integer(json.get<std::int64_t>());
+      return Value::integer(data.get<std::int64_t>());
     case nlohmann::ordered_json::value_t::number_unsigned:
-      return Value::integer(*jinja::BigInteger::parse(fmt::format("{}", json.get<std::uint64_t>())));
+      return Value::integer(*jinja::BigInteger::parse(fmt::format("{}", data.get<std::uint64_t>())));
     case nlohmann::ordered_json::value_t::number_float:
-      return Value::real(json.get<double>());
+      return Value::real(data.get<double>());
     case nlohmann::ordered_json::value_t::binary: {
-      const std::string digits = long_integer_digits(json).value_or("");
+      const std::string digits = long_integer_digits(data).value_or("");
       if (digits.size() > jinja::kMostDigits) {
         return bad_context(fmt::format("an integer has more than {} digits", jinja::kMostDigits), {});
       }
@@ -46,17 +46,17 @@ Result<jinja::Value> to_value(const nlohmann::ordered_json& json, std::int32_t d
       return integer ? Result<Value>(Value::integer(*integer)) : bad_context("a number has no digits", {});
     }
     case nlohmann::ordered_json::value_t::string:
-      return Value::string(json.get_ref<const std::string&>());
+      return Value::string(data.get_ref<const std::string&>());
     case nlohmann::ordered_json::value_t::array: {
       std::vector<Value> items;
-      items.reserve(json.size());
-      for (const auto& item : json) items.push_back(HONE_TRY(to_value(item, depth_left - 1)));
+      items.reserve(data.size());
+      for (const auto& item : data) items.push_back(HONE_TRY(to_value(item, depth_left - 1)));
       return jinja::make_list(jinja::Shape::List, std::move(items));
     }
     case nlohmann::ordered_json::value_t::object: {
       std::vector<std::pair<std::string, Value>> items;
-      items.reserve(json.size());
-      for (const auto& [key, item] : json.items())
+      items.reserve(data.size());
+      for (const auto& [key, item] : data.items())
         items.emplace_back(key, HONE_TRY(to_value(item, depth_left - 1)));
       return jinja::make_dict(std::move(items));
     }

@@ -4,6 +4,7 @@
 
 #include <cstring>
 #include <gtest/gtest.h>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -118,5 +119,15 @@ inline void run_kernel(std::string_view name, const Attributes& attributes,
     kernel->run(call, tile);
   }
 }
+
+// The one output, of dtype f32.
+inline std::vector<float> run_f32(std::string_view name, const std::vector<TensorView>& inputs,
+                                  std::vector<std::int64_t> shape, const Attributes& attributes = {}) {
+  Tensor out(DType::F32, std::move(shape));
+  run_kernel(name, attributes, inputs, {out.view});
+  return out.values<float>();
+}
+
+inline constexpr float kInf = std::numeric_limits<float>::infinity();
 
 }  // namespace hone::test

@@ -10,15 +10,7 @@
 namespace hone::test {
 namespace {
 
-constexpr float kInf = std::numeric_limits<float>::infinity();
 const float kNan = std::numeric_limits<float>::quiet_NaN();
-
-std::vector<float> run_f32(std::string_view name, const std::vector<TensorView>& inputs,
-                           std::vector<std::int64_t> shape, const Attributes& attributes = {}) {
-  Tensor out(DType::F32, std::move(shape));
-  run_kernel(name, attributes, inputs, {out.view});
-  return out.values<float>();
-}
 
 TEST(ReferenceRegistry, KernelsAreLastAndNamed) {
   bool seen_reference = false;

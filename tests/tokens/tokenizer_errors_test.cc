@@ -8,6 +8,8 @@
 namespace hone {
 namespace {
 
+using Ids = std::vector<std::int32_t>;
+
 struct Vocabulary {
   std::string model = "gpt2";
   std::string pre = "gpt-2";
@@ -92,7 +94,6 @@ TEST(TokenizerErrors, SmallVocabularyMergesAndAddsTheBeginToken) {
   const auto ids = [&](std::string_view text, EncodeOptions options) {
     return *tokenizer->encode(text, options);
   };
-  using Ids = std::vector<std::int32_t>;
   EXPECT_EQ(ids("abcab", {}), (Ids{5, 4, 3}));
   EXPECT_EQ(ids("abcab", {.add_special = false}), (Ids{4, 3}));
   EXPECT_EQ(ids("a<s>xb<s>", {.add_special = false}), (Ids{0, 6, 1, 5}));  // the longest one
