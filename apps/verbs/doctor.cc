@@ -37,8 +37,8 @@ Status add_model(const DoctorFlags& flags, MachineState& state) {
   EngineOptions options;
   options.context = flags.context;
   const CompiledModel model = HONE_TRY(compile(checkpoint, options));
-  const std::int64_t tokenizer_bytes = HONE_TRY(tokenizer_heap_bytes(checkpoint));
-  state.model_bytes = memory_statement(model.plan, checkpoint, tokenizer_bytes).total_bytes;
+  const TokenizerMemory tokenizer = HONE_TRY(tokenizer_memory(checkpoint));
+  state.model_bytes = memory_statement(model.plan, checkpoint, tokenizer).total_bytes;
   for (const std::shared_ptr<MappedFile>& file : checkpoint.files) {
     state.file_bytes += static_cast<std::int64_t>(file->size());
   }

@@ -93,10 +93,10 @@ Status run(const PlanFlags& flags) {
   options.batch = flags.batch;
   const Checkpoint checkpoint = HONE_TRY(open_checkpoint(flags.model));
   const CompiledModel model = HONE_TRY(compile(checkpoint, options));
-  const std::int64_t tokenizer_bytes = HONE_TRY(tokenizer_heap_bytes(checkpoint));
-  const MemoryStatement memory = memory_statement(model.plan, checkpoint, tokenizer_bytes);
+  const TokenizerMemory tokenizer = HONE_TRY(tokenizer_memory(checkpoint));
+  const MemoryStatement memory = memory_statement(model.plan, checkpoint, tokenizer);
   Fit fit;
-  if (options.memory > 0) fit = HONE_TRY(what_fits(checkpoint, options, options.memory, tokenizer_bytes));
+  if (options.memory > 0) fit = HONE_TRY(what_fits(checkpoint, options, options.memory, tokenizer));
   const Fit* shown = options.memory > 0 ? &fit : nullptr;
   if (flags.json) {
     print_json(as_json(model, memory, shown));

@@ -84,15 +84,20 @@ std::int64_t vocabulary_of(const Plan& plan) {
 }  // namespace
 
 MemoryStatement memory_statement(const Plan& plan, const Checkpoint& checkpoint,
-                                 std::int64_t tokenizer_bytes) {
+                                 const TokenizerMemory& tokenizer) {
   MemoryStatement out;
   const std::int64_t sampler = Sampler::predicted_heap_bytes(vocabulary_of(plan));
   const std::int64_t late = plan.state_bytes + plan.dynamic_bytes + plan.workspace_bytes;
-  const std::int64_t staging = staging_bytes(plan);
+  const std::int64_t staging = std::max<std::int64_t>(0, staging_bytes(plan) - late);
+  const std::int64_t workers =
+      static_cast<std::int64_t>(ThreadPool::kWorkerStackBytes) * (plan.target.threads - 1);
+  // What is allocated when the tokenizer is there already.
+  const std::int64_t after_tokenizer = plan.static_bytes + late + staging + workers + sampler;
   out.items = {
       {"weights and constants", MemoryRegion::Static, plan.static_bytes,
        "one arena, every tensor in its packed layout"},
-      {"tokenizer tables", MemoryRegion::Static, tokenizer_bytes, "vocabulary, merges and their hash tables"},
+      {"tokenizer tables", MemoryRegion::Static, tokenizer.tables,
+       "vocabulary, merges and their hash tables"},
       {"header", MemoryRegion::Static, header_bytes(checkpoint),
        "names, shapes and offsets of the file's tensors, and config.json"},
       {"plan and addresses", MemoryRegion::Static, heap_bytes(plan) + Executor::heap_bytes(plan),
@@ -111,12 +116,13 @@ MemoryStatement memory_statement(const Plan& plan, const Checkpoint& checkpoint,
       {"stacks", MemoryRegion::Workspace, 2 * kStackBytes,
        "pages of the caller's stack, and of the compiling thread's, which the C library keeps for the next "
        "thread"},
-      {"worker stacks", MemoryRegion::Workspace,
-       static_cast<std::int64_t>(ThreadPool::kWorkerStackBytes) * (plan.target.threads - 1),
-       fmt::format("{} workers", plan.target.threads - 1)},
-      // It is given back before the other arenas are made, so only what exceeds them adds to the peak.
-      {"staging while loading", MemoryRegion::Workspace, std::max<std::int64_t>(0, staging - late),
-       fmt::format("{} bytes, given back before the activations are allocated", staging)},
+      {"worker stacks", MemoryRegion::Workspace, workers, fmt::format("{} workers", plan.target.threads - 1)},
+      // Both are given back before what comes later is made, so only what exceeds that adds to the peak.
+      {"staging while loading", MemoryRegion::Workspace, staging,
+       fmt::format("{} bytes, given back before the activations are allocated", staging_bytes(plan))},
+      {"reading the tokenizer", MemoryRegion::Workspace,
+       std::max<std::int64_t>(0, tokenizer.loading - after_tokenizer),
+       fmt::format("{} bytes, given back before the weights are read", tokenizer.loading)},
   };
   for (const MemoryItem& item : out.items) {
     std::int64_t& sum = item.region == MemoryRegion::Static    ? out.static_bytes
@@ -133,12 +139,12 @@ namespace {
 
 Result<std::int64_t> total_at(const Checkpoint& checkpoint, const OptimisedModel& model,
                               EngineOptions options, std::int64_t context, std::int64_t batch,
-                              std::int64_t tokenizer_bytes) {
+                              const TokenizerMemory& tokenizer) {
   options.context = context;
   options.batch = batch;
   const Bindings bound = HONE_TRY(plan_bound(model.config, options));
   const Plan plan = HONE_TRY(make_plan(model.graph, {model.target, options.level, bound}));
-  return memory_statement(plan, checkpoint, tokenizer_bytes).total_bytes;
+  return memory_statement(plan, checkpoint, tokenizer).total_bytes;
 }
 
 // The largest value in [1, limit] for which total(value) <= budget, by bisection; 0 if there is none.
@@ -162,25 +168,25 @@ constexpr std::int64_t kLargestBatch = 4096;  // beyond it `plan` answers "at le
 }  // namespace
 
 Result<Fit> what_fits(const Checkpoint& checkpoint, const EngineOptions& options, std::int64_t budget_bytes,
-                      std::int64_t tokenizer_bytes) {
+                      const TokenizerMemory& tokenizer) {
   const OptimisedModel model = HONE_TRY(optimise(checkpoint, options));
   const std::int64_t context = HONE_TRY(plan_bound(model.config, options)).find('C').value_or(1);
   Fit fit;
   fit.max_context = HONE_TRY(largest(model.config.context_length, budget_bytes, [&](std::int64_t n) {
-    return total_at(checkpoint, model, options, n, options.batch, tokenizer_bytes);
+    return total_at(checkpoint, model, options, n, options.batch, tokenizer);
   }));
   fit.max_batch = HONE_TRY(largest(kLargestBatch, budget_bytes, [&](std::int64_t n) {
-    return total_at(checkpoint, model, options, context, n, tokenizer_bytes);
+    return total_at(checkpoint, model, options, context, n, tokenizer);
   }));
   return fit;
 }
 
 Status check_budget(const MemoryStatement& statement, const Checkpoint& checkpoint,
-                    const EngineOptions& options, std::int64_t tokenizer_bytes) {
+                    const EngineOptions& options, const TokenizerMemory& tokenizer) {
   const MemoryLimit machine = usable_memory();
   const std::int64_t have = options.memory > 0 ? options.memory : machine.bytes;
   if (statement.total_bytes <= have) return {};
-  const Fit fit = HONE_TRY(what_fits(checkpoint, options, have, tokenizer_bytes));
+  const Fit fit = HONE_TRY(what_fits(checkpoint, options, have, tokenizer));
   Error error{ErrorCode::DoesNotFit,
               Fault::User,
               options.memory > 0 ? "--memory" : machine.source,

@@ -6,6 +6,7 @@
 
 #include "engine/compile.h"
 #include "tensor/dim.h"
+#include "tokens/load_tokenizer.h"
 
 namespace hone {
 
@@ -34,9 +35,9 @@ struct MemoryStatement {
   std::int64_t total_bytes = 0;  // growth of the process over the state before the load
 };
 
-// `tokenizer_bytes`: tokenizer_heap_bytes of the checkpoint (tokens/load_tokenizer.h).
+// `tokenizer`: tokenizer_memory of the checkpoint (tokens/load_tokenizer.h).
 MemoryStatement memory_statement(const Plan& plan, const Checkpoint& checkpoint,
-                                 std::int64_t tokenizer_bytes);
+                                 const TokenizerMemory& tokenizer);
 
 // What a budget allows, found by planning again (sizes only): the largest context for this batch, and the
 // largest batch for this context; 0 where not even 1 fits.
@@ -45,12 +46,12 @@ struct Fit {
   std::int64_t max_batch = 0;
 };
 Result<Fit> what_fits(const Checkpoint& checkpoint, const EngineOptions& options, std::int64_t budget_bytes,
-                      std::int64_t tokenizer_bytes);
+                      const TokenizerMemory& tokenizer);
 
 // An error (DoesNotFit) with need, have and the largest context that fits, if the statement is over the
 // budget
 // (`options.memory`, or what the machine has).
 Status check_budget(const MemoryStatement& statement, const Checkpoint& checkpoint,
-                    const EngineOptions& options, std::int64_t tokenizer_bytes);
+                    const EngineOptions& options, const TokenizerMemory& tokenizer);
 
 }  // namespace hone

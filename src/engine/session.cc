@@ -68,9 +68,9 @@ Result<std::unique_ptr<Session>> Session::prepare(const std::string& path, const
   session->model_ = HONE_TRY(compile_apart(checkpoint, options));
   if (options.strict) HONE_TRY(check_strict(session->model_.plan));
   session->tokenizer_ = HONE_TRY(load_tokenizer(checkpoint));
-  const std::int64_t tokenizer_bytes = session->tokenizer_ ? session->tokenizer_->heap_bytes() : 0;
-  session->memory_ = memory_statement(session->model_.plan, checkpoint, tokenizer_bytes);
-  HONE_TRY(check_budget(session->memory_, checkpoint, options, tokenizer_bytes));
+  const TokenizerMemory tokenizer = memory_of(session->tokenizer_);
+  session->memory_ = memory_statement(session->model_.plan, checkpoint, tokenizer);
+  HONE_TRY(check_budget(session->memory_, checkpoint, options, tokenizer));
   session->defaults_ = HONE_TRY(hone::generation_defaults(checkpoint));
   // The pages of the headers and what compiling left on the heap are not needed any more.
   checkpoint.drop_pages();

@@ -1,5 +1,6 @@
 #include "tokens/load_tokenizer.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -24,7 +25,9 @@ Result<std::optional<TokenizerSpec>> spec_from_folder(const std::string& folder)
   if (std::filesystem::exists(json, ignored)) {
     const std::shared_ptr<MappedFile> file = HONE_TRY(MappedFile::open(json));
     const std::string_view text(reinterpret_cast<const char*>(file->data().data()), file->size());
-    TokenizerSpec spec = HONE_TRY(tokenizer_spec_from_json(text, json));
+    // The text is as large as the tables that come of it: what is read of it does not stay beside them.
+    const auto drop = [&](std::size_t read) { file->drop(0, read); };
+    TokenizerSpec spec = HONE_TRY(tokenizer_spec_from_json(text, json, drop));
     HONE_TRY(fill_from_config(folder, spec));
     return std::optional<TokenizerSpec>(std::move(spec));
   }
@@ -38,6 +41,19 @@ Result<std::optional<TokenizerSpec>> spec_from_folder(const std::string& folder)
   return std::optional<TokenizerSpec>(std::move(spec));
 }
 
+// What is written of the containers that grow with the vocabulary; their capacity beyond it is never touched.
+std::int64_t heap_bytes(const TokenizerSpec& spec) {
+  const ModelSpec& model = spec.model;
+  std::size_t sum = model.types.size() * sizeof(model.types[0]) +
+                    model.scores.size() * sizeof(model.scores[0]) +
+                    spec.added_tokens.size() * sizeof(spec.added_tokens[0]) + spec.chat_template.size();
+  for (const NormaliserStep& step : spec.normaliser) sum += step.content.size();
+  for (const StringTable* table : {&model.tokens, &model.merges}) {
+    sum += table->bytes() + table->size() * sizeof(std::uint32_t);
+  }
+  return static_cast<std::int64_t>(sum);
+}
+
 }  // namespace
 
 Result<std::optional<Tokenizer>> load_tokenizer(const Checkpoint& checkpoint) {
@@ -48,7 +64,11 @@ Result<std::optional<Tokenizer>> load_tokenizer(const Checkpoint& checkpoint) {
     spec = HONE_TRY(spec_from_folder(checkpoint.folder));
   }
   if (!spec) return std::optional<Tokenizer>();
-  return std::optional<Tokenizer>(HONE_TRY(Tokenizer::build(*spec)));
+  Tokenizer tokenizer = HONE_TRY(Tokenizer::build(*spec));
+  // While the tables grow, one number a token stands beside: its place in an order.
+  const std::size_t beside = spec->model.tokens.size() * sizeof(std::int32_t);
+  tokenizer.set_loading_bytes(heap_bytes(*spec) + static_cast<std::int64_t>(beside));
+  return std::optional<Tokenizer>(std::move(tokenizer));
 }
 
 Result<Tokenizer> require_tokenizer(const Checkpoint& checkpoint) {
@@ -63,9 +83,14 @@ Result<Tokenizer> require_tokenizer(const Checkpoint& checkpoint) {
                "add the tokenizer's files to the folder"};
 }
 
-Result<std::int64_t> tokenizer_heap_bytes(const Checkpoint& checkpoint) {
+TokenizerMemory memory_of(const std::optional<Tokenizer>& tokenizer) {
+  if (!tokenizer) return {};
+  return {tokenizer->heap_bytes(), tokenizer->loading_bytes()};
+}
+
+Result<TokenizerMemory> tokenizer_memory(const Checkpoint& checkpoint) {
   const std::optional<Tokenizer> tokenizer = HONE_TRY(load_tokenizer(checkpoint));
-  return tokenizer ? tokenizer->heap_bytes() : std::int64_t{0};
+  return memory_of(tokenizer);
 }
 
 }  // namespace hone

@@ -18,7 +18,15 @@ Result<std::optional<Tokenizer>> load_tokenizer(const Checkpoint& checkpoint);
 // As above; none is an error (BadModel).
 Result<Tokenizer> require_tokenizer(const Checkpoint& checkpoint);
 
-// Tokenizer::heap_bytes of that tokenizer, 0 for none. Builds it to know.
-Result<std::int64_t> tokenizer_heap_bytes(const Checkpoint& checkpoint);
+// What a tokenizer takes; all 0 for none.
+struct TokenizerMemory {
+  std::int64_t tables = 0;  // Tokenizer::heap_bytes
+  std::int64_t loading =
+      0;  // Tokenizer::loading_bytes: beyond the tables, given back before weights are read
+};
+TokenizerMemory memory_of(const std::optional<Tokenizer>& tokenizer);
+
+// memory_of load_tokenizer(checkpoint): builds it to know.
+Result<TokenizerMemory> tokenizer_memory(const Checkpoint& checkpoint);
 
 }  // namespace hone

@@ -92,6 +92,10 @@ class Tokenizer {
 
   // Capacity in bytes of every container held, without the compiled expressions.
   std::int64_t heap_bytes() const;
+  // What loading it took beyond heap_bytes() and gave back: the TokenizerSpec. 0 unless it comes from
+  // load_tokenizer.
+  std::int64_t loading_bytes() const { return loading_bytes_; }
+  void set_loading_bytes(std::int64_t bytes) { loading_bytes_ = bytes; }
 
  private:
   struct Scratch;
@@ -121,6 +125,7 @@ class Tokenizer {
   std::vector<char> chat_template_;
   std::vector<char> pre_tokenizer_name_;
   SpecialTokens special_;
+  std::int64_t loading_bytes_ = 0;
 };
 
 }  // namespace hone

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -22,7 +23,9 @@ constexpr JsonLimits kStepLimits{.bytes = 16U << 20U, .depth = 64};
 
 class TokenizerJsonReader {
  public:
-  TokenizerJsonReader(std::string_view text, std::string_view path) : cursor_(text, path) {
+  TokenizerJsonReader(std::string_view text, std::string_view path,
+                      const std::function<void(std::size_t)>& read_up_to)
+      : cursor_(text, path), read_up_to_(read_up_to) {
     spec_.pre_tokenizer_name = "tokenizer.json";
     spec_.places.tokens = place("model.vocab");
     spec_.places.types = place("model.vocab");
@@ -43,6 +46,13 @@ class TokenizerJsonReader {
   }
 
  private:
+  // Once a token or a merge; calls back once a mebibyte.
+  void tell_where() {
+    if (!read_up_to_ || cursor_.offset() - told_ < (std::size_t{1} << 20U)) return;
+    told_ = cursor_.offset();
+    read_up_to_(told_);
+  }
+
   std::string place(std::string_view key) const { return fmt::format("{}, {}", cursor_.path(), key); }
 
   Status section(std::string_view key) {
@@ -156,6 +166,7 @@ class TokenizerJsonReader {
     }
     return cursor_.for_each_member([&](std::string_view text) -> Status {
       if (text.empty()) return cursor_.error("a token is not empty", "a text");
+      tell_where();
       const std::size_t at = cursor_.offset();
       ids_.push_back(HONE_TRY(id()));
       texts_.push_back(text);
@@ -184,6 +195,7 @@ class TokenizerJsonReader {
   Status merge(std::size_t rank) {
     StringTable& merges = spec_.model.merges;
     const std::size_t before = merges.size();
+    tell_where();
     if (cursor_.peek() == JsonCursor::Kind::Array) {
       Status read = cursor_.for_each_element([&](std::size_t) -> Status {
         merges.push_back(HONE_TRY(cursor_.string()));
@@ -255,6 +267,8 @@ class TokenizerJsonReader {
   }
 
   JsonCursor cursor_;
+  const std::function<void(std::size_t)>& read_up_to_;
+  std::size_t told_ = 0;
   TokenizerSpec spec_;
   StringTable texts_;              // of model.vocab, in the order of the file
   std::vector<std::int32_t> ids_;  // beside texts_
@@ -264,8 +278,9 @@ class TokenizerJsonReader {
 
 }  // namespace
 
-Result<TokenizerSpec> tokenizer_spec_from_json(std::string_view text, std::string_view path) {
-  return TokenizerJsonReader(text, path).run();
+Result<TokenizerSpec> tokenizer_spec_from_json(std::string_view text, std::string_view path,
+                                               const std::function<void(std::size_t)>& read_up_to) {
+  return TokenizerJsonReader(text, path, read_up_to).run();
 }
 
 }  // namespace hone

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -18,6 +19,22 @@ struct Ran {
   Json json;
 };
 
+Ran run_model(const std::string& model, const std::string& flags) {
+  const std::string command =
+      std::string(HONE_BINARY) + " run '" + model + "' -n 4 --json " + flags + " 2>/dev/null";
+  Ran out;
+  FILE* pipe = ::popen(command.c_str(), "r");
+  if (pipe == nullptr) return out;
+  std::string text;
+  std::array<char, 4096> piece;
+  while (const std::size_t count = std::fread(piece.data(), 1, piece.size(), pipe))
+    text.append(piece.data(), count);
+  const int status = ::pclose(pipe);
+  out.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  out.json = Json::parse(text, nullptr, false);
+  return out;
+}
+
 class Memory : public testing::TestWithParam<int> {
  protected:
   void SetUp() override {
@@ -26,19 +43,7 @@ class Memory : public testing::TestWithParam<int> {
   }
 
   static Ran run(const std::string& flags) {
-    const std::string command = std::string(HONE_BINARY) + " run '" + std::getenv("HONE_TEST_MODEL") +
-                                "' --ids 504,3575,282,4649,314 -n 4 --json " + flags + " 2>/dev/null";
-    Ran out;
-    FILE* pipe = ::popen(command.c_str(), "r");
-    if (pipe == nullptr) return out;
-    std::string text;
-    std::array<char, 4096> piece;
-    while (const std::size_t count = std::fread(piece.data(), 1, piece.size(), pipe))
-      text.append(piece.data(), count);
-    const int status = ::pclose(pipe);
-    out.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-    out.json = Json::parse(text, nullptr, false);
-    return out;
+    return run_model(std::getenv("HONE_TEST_MODEL"), "--ids 504,3575,282,4649,314 " + flags);
   }
 };
 
@@ -55,6 +60,32 @@ TEST_P(Memory, ThePeakIsWithinFivePercentBelowThePrediction) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Context, Memory, testing::Values(256, 4096));
+
+// A model of 0.6 MB whose tokenizer.json has 8 and 11 MB: reading the text is the peak.
+class MemoryOfTokenizer : public testing::TestWithParam<const char*> {};
+
+TEST_P(MemoryOfTokenizer, ThePeakIsWithinFivePercentBelowThePrediction) {
+  const std::filesystem::path folder =
+      std::filesystem::path(testing::TempDir()) / (std::string("memory-") + GetParam());
+  std::filesystem::create_directories(folder);
+  for (const char* name : {"config.json", "model.safetensors"}) {
+    std::filesystem::copy_file(std::filesystem::path(HONE_TEST_DATA "/models/llama-gqa") / name,
+                               folder / name, std::filesystem::copy_options::overwrite_existing);
+  }
+  for (const char* name : {"tokenizer.json", "tokenizer_config.json"}) {
+    std::filesystem::copy_file(std::filesystem::path(HONE_VOCAB_DIR) / GetParam() / name, folder / name,
+                               std::filesystem::copy_options::overwrite_existing);
+  }
+  const Ran ran = run_model(folder.string(), "--ids 1,2,3");
+  std::filesystem::remove_all(folder);
+  ASSERT_EQ(ran.exit_code, 0);
+  const auto predicted = ran.json["predicted_bytes"].get<double>();
+  const auto peak = ran.json["peak_bytes"].get<double>();
+  EXPECT_LE(peak, predicted);
+  EXPECT_GE(peak, 0.95 * predicted);
+}
+
+INSTANTIATE_TEST_SUITE_P(Published, MemoryOfTokenizer, testing::Values("qwen3", "deepseek_v3"));
 
 class Budget : public Memory {};
 
