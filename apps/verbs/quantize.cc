@@ -92,7 +92,8 @@ Json as_json(const QuantizeReport& report, const Comparison* comparison) {
   }
   Json out{{"bytes_before", report.bytes_before},
            {"bytes_after", report.bytes_after},
-           {"tensors", std::move(tensors)}};
+           {"tensors", std::move(tensors)},
+           {"notes", report.notes}};
   if (comparison != nullptr) {
     out["tokens"] = comparison->tokens;
     out["kl_mean"] = comparison->kl_mean;
@@ -148,6 +149,7 @@ Status run(const QuantizeFlags& flags) {
                                     }));
     progress.done();
   }
+  for (const std::string& note : report.notes) print_note(fmt::format("note: {}\n", note));
   Comparison comparison;
   const bool compares = !flags.text.empty() || !flags.ids.empty();
   if (compares) comparison = HONE_TRY(compare(flags));

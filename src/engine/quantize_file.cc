@@ -13,6 +13,8 @@
 #include "file/gguf_writer.h"
 #include "model/config.h"
 #include "tensor/block_formats.h"
+#include "tokens/gguf_tokenizer.h"
+#include "tokens/load_tokenizer.h"
 
 namespace hone {
 namespace {
@@ -278,12 +280,32 @@ DType target_type(std::span<const GgufTensor> tensors, const GgufTensor& tensor,
   return to;
 }
 
+namespace {
+
+// The folder's tokenizer; what of it GGUF cannot say becomes notes. A tokenizer that hone cannot read, or
+// that GGUF cannot hold, is no reason to write no weights.
+std::vector<std::string> add_tokenizer(const Checkpoint& checkpoint, const ModelConfig& config,
+                                       GgufWriter& writer) {
+  const Result<std::optional<TokenizerSpec>> spec = load_tokenizer_spec(checkpoint);
+  const auto left_out = [](const Error& error) {
+    return std::vector{fmt::format("the file has no tokenizer: {} ({})", error.message, error.where)};
+  };
+  if (!spec.ok()) return left_out(spec.error());
+  if (!spec->has_value()) return {};
+  Result<std::vector<std::string>> notes = add_gguf_tokenizer(**spec, config.vocabulary, writer);
+  if (!notes.ok()) return left_out(notes.error());
+  return std::move(notes).value();
+}
+
+}  // namespace
+
 Result<QuantizeReport> quantize_file(const Checkpoint& checkpoint, const std::string& path,
                                      const QuantizeOptions& chosen, ThreadPool& pool,
                                      const QuantizeProgress& progress) {
   HONE_TRY(check_source(checkpoint, path));
   GgufWriter writer;
   QuantizeOptions options = chosen;
+  QuantizeReport report;
   std::vector<GgufTensor> tensors;
   if (checkpoint.format == "gguf") {
     options.keep_small_types = true;
@@ -293,12 +315,12 @@ Result<QuantizeReport> quantize_file(const Checkpoint& checkpoint, const std::st
     const ModelConfig config = HONE_TRY(read_config(checkpoint));
     GgufForm form = HONE_TRY(gguf_form(checkpoint, config));
     add_gguf_config(config, form, writer);
+    report.notes = add_tokenizer(checkpoint, config, writer);
     tensors = std::move(form.tensors);
   }
   writer.add_u32("general.quantization_version", 2);
   writer.add_u32("general.file_type",
                  options.mix ? row_of(options.type).mixed_file_type : row_of(options.type).file_type);
-  QuantizeReport report;
   report.tensors.reserve(tensors.size());
   std::uint64_t total = 0;
   for (const GgufTensor& from : tensors) {

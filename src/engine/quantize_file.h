@@ -43,6 +43,7 @@ struct QuantizeReport {
   std::vector<QuantizedTensor> tensors;
   std::uint64_t bytes_before = 0;  // of the source's files
   std::uint64_t bytes_after = 0;
+  std::vector<std::string> notes;  // what of the tokenizer GGUF cannot say
 };
 
 // The types that a file can be written in, by falling size.
@@ -62,8 +63,10 @@ DType target_type(std::span<const GgufTensor> tensors, const GgufTensor& tensor,
 using QuantizeProgress = std::function<void(std::uint64_t done, std::uint64_t total)>;
 
 // Writes `path`: metadata, tokenizer and template as they are, but general.file_type and
-// general.quantization_version; the tensors in their order, in pieces of some MiB. Errors: (BadModel) a
-// tensor that hone cannot decode, what gguf_form() refuses; (BadFile) the reading and the writing.
+// general.quantization_version; of a folder in GGUF's form (model/gguf_form.h, tokens/gguf_tokenizer.h), and
+// what of the tokenizer has none is left out and said in the notes. The tensors follow in their order, in
+// pieces of some MiB. Errors: (BadModel) a tensor that hone cannot decode, what gguf_form() refuses;
+// (BadFile) the reading and the writing.
 Result<QuantizeReport> quantize_file(const Checkpoint& checkpoint, const std::string& path,
                                      const QuantizeOptions& options, ThreadPool& pool,
                                      const QuantizeProgress& progress = {});

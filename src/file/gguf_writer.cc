@@ -136,6 +136,9 @@ void GgufWriter::add_string(std::string_view key, std::string_view value) {
   add_raw(key, MetadataType::String, {});
   put_string(metadata_, value);
 }
+void GgufWriter::add_u8s(std::string_view key, std::span<const std::byte> values) {
+  add_raw_array(key, MetadataType::U8, values.size(), bytes_of(values));
+}
 void GgufWriter::add_u32s(std::string_view key, std::span<const std::uint32_t> values) {
   add_raw_array(key, MetadataType::U32, values.size(), bytes_of(values));
 }

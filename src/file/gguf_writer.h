@@ -29,6 +29,7 @@ class GgufWriter {
   void add_f32(std::string_view key, float value);
   void add_bool(std::string_view key, bool value);
   void add_string(std::string_view key, std::string_view value);
+  void add_u8s(std::string_view key, std::span<const std::byte> values);
   void add_u32s(std::string_view key, std::span<const std::uint32_t> values);
   void add_i32s(std::string_view key, std::span<const std::int32_t> values);
   void add_f32s(std::string_view key, std::span<const float> values);

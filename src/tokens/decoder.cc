@@ -46,7 +46,8 @@ void bytes_from_letters(std::vector<std::string>& pieces) {
     out.resize(begin);
     out += piece;
   }
-  pieces.assign(1, std::move(out));
+  pieces.clear();
+  pieces.push_back(std::move(out));
 }
 
 void bytes_from_names(std::vector<std::string>& pieces, bool raw_bytes) {

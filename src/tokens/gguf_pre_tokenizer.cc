@@ -1,8 +1,10 @@
 #include "tokens/gguf_pre_tokenizer.h"
 
+#include <algorithm>
 #include <array>
 #include <fmt/format.h>
 #include <string>
+#include <vector>
 
 #include "tokens/tokenizer_error.h"
 
@@ -65,13 +67,74 @@ constexpr std::array kPreTokenizerRows{
                     {R"([\r\n])", R"(\s?\p{L}+)", R"(\s?\p{P}+)", "[一-龥ࠀ-一가-퟿]+", kDigit}},
 };
 
+// Some files hold line ends themselves where others hold "\\r" and "\\n"; in an expression they mean the
+// same.
+std::string with_escapes(std::string_view expression) {
+  std::string out;
+  for (const char c : expression) {
+    if (c == '\r') {
+      out += "\\r";
+    } else if (c == '\n') {
+      out += "\\n";
+    } else {
+      out.push_back(c);
+    }
+  }
+  return out;
+}
+
+// The expressions that cut a text, one after the other, before its bytes become letters; nullopt for steps
+// that are no such list. A single expression may also be said to remove what it does not match: each that
+// stands alone in the table matches every text from end to end.
+std::optional<std::vector<std::string>> expressions_of(const std::vector<PreTokenizerStep>& steps) {
+  std::vector<std::string> out;
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    const PreTokenizerStep& step = steps[i];
+    if (step.kind == PreTokenizerStep::Kind::Split) {
+      const bool cuts = step.behavior == SplitBehavior::Isolated ||
+                        (step.behavior == SplitBehavior::Removed && step.invert && steps.size() == 2);
+      if (!step.pattern.is_expression || !cuts) return std::nullopt;
+      out.push_back(with_escapes(step.pattern.text));
+    } else if (step.kind == PreTokenizerStep::Kind::Digits && step.individual) {
+      out.emplace_back(kDigit);
+    } else if (step.kind == PreTokenizerStep::Kind::ByteLevel && !step.add_prefix_space) {
+      if (step.use_regex) out.emplace_back(kGpt2);
+      if (i + 1 != steps.size()) return std::nullopt;
+      return out;
+    } else {
+      return std::nullopt;
+    }
+  }
+  return std::nullopt;  // the bytes stay bytes
+}
+
 }  // namespace
 
-Status fill_pre_tokenizer(std::string_view name, TokenizerSpec& spec) {
+std::optional<std::string_view> gguf_pre_tokenizer_name(const TokenizerSpec& spec) {
+  const auto expressions = expressions_of(spec.pre_tokenizer);
+  const bool nfc = spec.normaliser.size() == 1 && spec.normaliser[0].kind == NormaliserStep::Kind::Nfc;
+  if (!expressions || (!spec.normaliser.empty() && !nfc)) return std::nullopt;
+  for (const PreTokenizerRow& row : kPreTokenizerRows) {
+    const auto last = std::ranges::find(row.expressions, std::string_view{});
+    if (row.nfc == nfc && row.ignore_merges == spec.model.ignore_merges &&
+        std::equal(row.expressions.begin(), last, expressions->begin(), expressions->end())) {
+      return row.name;
+    }
+  }
+  return std::nullopt;
+}
+
+std::string gguf_pre_tokenizer_names() {
   std::string names;
   for (const PreTokenizerRow& row : kPreTokenizerRows) {
     if (!names.empty()) names += ", ";
     names += row.name;
+  }
+  return names;
+}
+
+Status fill_pre_tokenizer(std::string_view name, TokenizerSpec& spec) {
+  for (const PreTokenizerRow& row : kPreTokenizerRows) {
     if (row.name != name) continue;
     spec.pre_tokenizer_name = row.name;
     spec.model.ignore_merges = row.ignore_merges;
@@ -92,7 +155,7 @@ Status fill_pre_tokenizer(std::string_view name, TokenizerSpec& spec) {
                Fault::File,
                "tokenizer.ggml.pre",
                fmt::format("pre-tokenizer '{}' is not supported", name.substr(0, 80)),
-               std::move(names),
+               gguf_pre_tokenizer_names(),
                std::string(name.substr(0, 80)),
                "use a model with one of these pre-tokenizers"};
 }

@@ -31,8 +31,8 @@ struct FormatSpec {
 };
 
 // `body` in the width of `spec`; `sign` and prefix come before zeros. A filled field counts in characters.
-Result<std::string> fit(const Call& call, const FormatSpec& spec, std::string_view sign, std::string body,
-                        char align) {
+Result<std::string> fit(const Call& call, const FormatSpec& spec, std::string_view sign,
+                        const std::string& body, char align) {
   const auto length = static_cast<std::int64_t>(count_characters(sign) + count_characters(body));
   std::string out;
   if (length >= spec.width) return std::string(sign) + body;

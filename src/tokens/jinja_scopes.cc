@@ -55,10 +55,10 @@ class ScopeNames {
 
  private:
   bool has(const std::string& name) const {
-    return names_.count(name) != 0 || (base_ != nullptr && base_->has(name));
+    return names_.contains(name) || (base_ != nullptr && base_->has(name));
   }
   bool has_stored(const std::string& name) const {
-    return stored_.count(name) != 0 || (base_ != nullptr && base_->has_stored(name));
+    return stored_.contains(name) || (base_ != nullptr && base_->has_stored(name));
   }
   bool knows(const std::string& name) const {
     return has(name) || (parent_ != nullptr && parent_->knows(name));

@@ -402,7 +402,7 @@ Result<Value> filter_map(const Call& call, const Value& input, const Arguments& 
     }
     auto parsed = AttributePath::parse(call, attribute, fallback);
     if (!parsed.ok()) return Value::generator({}, parsed.error());
-    const AttributePath path = *parsed;
+    const AttributePath& path = *parsed;
     return make_generator(call, input, [&](std::vector<Value>& out, const Value& item) -> Status {
       out.push_back(HONE_TRY(path.of(call, item)));
       return {};

@@ -56,13 +56,16 @@ std::int64_t heap_bytes(const TokenizerSpec& spec) {
 
 }  // namespace
 
-Result<std::optional<Tokenizer>> load_tokenizer(const Checkpoint& checkpoint) {
-  std::optional<TokenizerSpec> spec;
+Result<std::optional<TokenizerSpec>> load_tokenizer_spec(const Checkpoint& checkpoint) {
   if (checkpoint.metadata.find("tokenizer.ggml.model") != nullptr) {
-    spec = HONE_TRY(tokenizer_spec_from_gguf(checkpoint.metadata));
-  } else if (!checkpoint.folder.empty()) {
-    spec = HONE_TRY(spec_from_folder(checkpoint.folder));
+    return std::optional(HONE_TRY(tokenizer_spec_from_gguf(checkpoint.metadata)));
   }
+  if (checkpoint.folder.empty()) return std::optional<TokenizerSpec>();
+  return spec_from_folder(checkpoint.folder);
+}
+
+Result<std::optional<Tokenizer>> load_tokenizer(const Checkpoint& checkpoint) {
+  const std::optional<TokenizerSpec> spec = HONE_TRY(load_tokenizer_spec(checkpoint));
   if (!spec) return std::optional<Tokenizer>();
   Tokenizer tokenizer = HONE_TRY(Tokenizer::build(*spec));
   // While the tables grow, one number a token stands beside: its place in an order.

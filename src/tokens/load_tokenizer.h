@@ -15,6 +15,9 @@ namespace hone {
 // none. Errors: those of the readers and of Tokenizer::build.
 Result<std::optional<Tokenizer>> load_tokenizer(const Checkpoint& checkpoint);
 
+// As above, as data.
+Result<std::optional<TokenizerSpec>> load_tokenizer_spec(const Checkpoint& checkpoint);
+
 // As above; none is an error (BadModel).
 Result<Tokenizer> require_tokenizer(const Checkpoint& checkpoint);
 

@@ -1,33 +1,41 @@
 // Hugging Face folders written as GGUF and read again: the reference logits of the folder hold for the file.
 #include <filesystem>
+#include <fstream>
 #include <gtest/gtest.h>
+#include <map>
+#include <nlohmann/json.hpp>
 #include <unistd.h>
 
+#include "../tokens/byte_vocabulary.h"
 #include "engine/quantize_file.h"
 #include "expected_model.h"
 #include "file/gguf.h"
 #include "file/open.h"
+#include "tokens/load_tokenizer.h"
 
 namespace hone::test {
 namespace {
 
-class AsGguf : public testing::TestWithParam<const char*> {
+class InFolder : public testing::Test {
  protected:
-  AsGguf() {
+  InFolder() {
     std::string pattern = (std::filesystem::temp_directory_path() / "hone-gguf-form-XXXXXX").string();
     folder_ = ::mkdtemp(pattern.data());
   }
-  ~AsGguf() override { std::filesystem::remove_all(folder_); }
+  ~InFolder() override { std::filesystem::remove_all(folder_); }
 
   std::string written() const { return (folder_ / "written.gguf").string(); }
 
+  std::filesystem::path folder_;
+};
+
+class AsGguf : public InFolder, public testing::WithParamInterface<const char*> {
+ protected:
   Result<QuantizeReport> write(DType type) const {
     const Checkpoint source = HONE_TRY(open_checkpoint(data_path(std::string("models/") + GetParam())));
     const std::unique_ptr<ThreadPool> pool = HONE_TRY(ThreadPool::create(2));
     return quantize_file(source, written(), {.type = type}, *pool);
   }
-
-  std::filesystem::path folder_;
 };
 
 EngineOptions exact_options() {
@@ -114,6 +122,71 @@ TEST_P(Refused, WhatGgufCannotSay) {
   EXPECT_EQ(report.error().code, ErrorCode::BadModel);
   EXPECT_NE(report.error().actual.find(kReasons.at(GetParam())), std::string::npos) << report.error().actual;
   EXPECT_FALSE(std::filesystem::exists(written()));
+}
+
+// llama-gqa, which has 320 rows of embedding, with a tokenizer of 259 tokens.
+class WithTokenizer : public InFolder {
+ protected:
+  std::string source() const { return (folder_ / "source").string(); }
+
+  void SetUp() override {
+    std::filesystem::copy(data_path("models/llama-gqa"), source());
+    nlohmann::json vocabulary;
+    for (unsigned byte = 0; byte < 256; ++byte)
+      vocabulary[byte_letter(static_cast<unsigned char>(byte))] = byte;
+    vocabulary["ab"] = 256;
+    const nlohmann::json tokenizer = {
+        {"added_tokens",
+         {{{"id", 257}, {"content", "<s>"}, {"special", true}, {"normalized", false}, {"rstrip", true}},
+          {{"id", 258}, {"content", "<end>"}, {"special", true}, {"normalized", false}}}},
+        {"pre_tokenizer", {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", true}}},
+        {"decoder", {{"type", "ByteLevel"}}},
+        {"model", {{"type", "BPE"}, {"vocab", vocabulary}, {"merges", {"a b"}}}}};
+    write_file("tokenizer.json", tokenizer.dump());
+    write_file("tokenizer_config.json",
+               nlohmann::json{{"bos_token", "<s>"},
+                              {"eos_token", "<end>"},
+                              {"chat_template", "{{ bos_token }}{{ messages[0].content }}"}}
+                   .dump());
+  }
+
+  void write_file(const std::string& name, const std::string& text) const {
+    std::ofstream(source() + "/" + name) << text;
+  }
+
+  Result<QuantizeReport> write_source() const {
+    const Checkpoint checkpoint = HONE_TRY(open_checkpoint(source()));
+    const std::unique_ptr<ThreadPool> pool = HONE_TRY(ThreadPool::create(2));
+    return quantize_file(checkpoint, written(), {.type = DType::Q8_0}, *pool);
+  }
+};
+
+TEST_F(WithTokenizer, TokenizerAndTemplateTravelAlong) {
+  const Result<QuantizeReport> report = write_source();
+  ASSERT_TRUE(report.ok()) << describe(report.error());
+  EXPECT_EQ(report->notes, std::vector<std::string>{"token <s> loses rstrip: GGUF has no key for it"});
+  const Result<Checkpoint> file = open_checkpoint(written());
+  ASSERT_TRUE(file.ok());
+  const Result<Tokenizer> tokenizer = require_tokenizer(*file);
+  ASSERT_TRUE(tokenizer.ok()) << describe(tokenizer.error());
+  EXPECT_EQ(tokenizer->vocab_size(), 320);
+  EXPECT_EQ(*tokenizer->encode("<s>abc<end>"), (Ids{257, 256, 'c', 258}));
+  EXPECT_EQ(tokenizer->bos_text(), "<s>");
+  EXPECT_EQ(tokenizer->eos_text(), "<end>");
+  EXPECT_EQ(tokenizer->chat_template(), "{{ bos_token }}{{ messages[0].content }}");
+}
+
+TEST_F(WithTokenizer, OneThatGgufCannotSayIsLeftOutAndNamed) {
+  write_file("tokenizer.json", R"({"model": {"type": "BPE", "vocab": {"a": 0}, "merges": []}})");
+  const Result<QuantizeReport> report = write_source();
+  ASSERT_TRUE(report.ok()) << describe(report.error());
+  ASSERT_EQ(report->notes.size(), 1U);
+  EXPECT_TRUE(
+      report->notes[0].starts_with("the file has no tokenizer: GGUF has no way to say this normaliser"))
+      << report->notes[0];
+  const Result<Checkpoint> file = open_checkpoint(written());
+  ASSERT_TRUE(file.ok());
+  EXPECT_EQ(file->metadata.find("tokenizer.ggml.model"), nullptr);
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, Refused,
