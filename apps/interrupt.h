@@ -2,6 +2,7 @@
 // cleanly.
 #pragma once
 
+#include <cstddef>
 #include <string>
 
 #include "base/result.h"
@@ -15,6 +16,19 @@ void end_on_interrupt(std::string document);
 // The same after a command has begun to read lines from a terminal: the terminal is first put back into the
 // state that it has now.
 void end_on_interrupt_at_prompt();
+
+// While it lives, a signal that ends the process (SIGINT, SIGTERM) removes the file first. At most four at a
+// time; more are left as they are.
+class RemovedOnInterrupt {
+ public:
+  explicit RemovedOnInterrupt(const std::string& path);
+  ~RemovedOnInterrupt();
+  RemovedOnInterrupt(const RemovedOnInterrupt&) = delete;
+  RemovedOnInterrupt& operator=(const RemovedOnInterrupt&) = delete;
+
+ private:
+  std::size_t slot_;
+};
 
 // From now on SIGINT sets the flag; a second one ends the process at once.
 void watch_interrupts();
