@@ -34,6 +34,20 @@ TEST(Expression, WhatIsNoWordCharacterIsUnicodes) {
   EXPECT_EQ(matches(R"(\W+)", "e\u0301\u00BDx"), Texts{"\u00BD"});
 }
 
+TEST(Expression, ClassesHoldNegatedSetsAsUnicodeMeansThem) {
+  EXPECT_EQ(matches(R"([\S])", "a\u180E\u3000b"), (Texts{"a", "\u180E", "b"}));
+  EXPECT_EQ(matches(R"([^\S\n]+)", "a \u3000\u180E\n b"), (Texts{" \u3000", " "}));
+  EXPECT_EQ(matches(R"([\W_]+)", "e\u0301_\u00BD x"), Texts{"_\u00BD "});
+  // Letters and their marks.
+  EXPECT_EQ(matches(R"([^\W\d_]+)", "ae\u0301\u00BD1b_c"), (Texts{"ae\u0301", "b", "c"}));
+  EXPECT_EQ(matches(R"([\s\S])", "a\n "), (Texts{"a", "\n", " "}));
+  EXPECT_EQ(matches(R"([^\s\S])", "a\n "), Texts{});
+  EXPECT_EQ(matches(R"([\W\S])", "a "), (Texts{"a", " "}));
+  EXPECT_EQ(matches(R"([^\W\S])", "a "), Texts{});
+  // The class is one unit to what counts it.
+  EXPECT_EQ(matches(R"([a\W]{2})", "a!ba"), Texts{"a!"});
+}
+
 TokenizerSpec spec_of(std::initializer_list<std::string_view> tokens) {
   TokenizerSpec spec;
   for (const std::string_view token : tokens) spec.model.tokens.push_back(token);
