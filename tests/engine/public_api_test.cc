@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 #include <gtest/gtest.h>
 #include <stdexcept>
 
@@ -68,6 +70,22 @@ TEST(PublicApi, AnErrorSaysWhoseFaultAndWhere) {
   const auto logits = engine.logits(outside);
   ASSERT_TRUE(std::holds_alternative<Error>(logits));
   EXPECT_EQ(std::get_if<Error>(&logits)->fault, "user");
+}
+
+TEST(PublicApi, ATemplateMayAskForTheDate) {
+  const std::filesystem::path folder = std::filesystem::path(testing::TempDir()) / "hone-public-api-date";
+  std::filesystem::remove_all(folder);
+  std::filesystem::copy(HONE_TEST_DATA "/models/llama-gqa", folder);
+  std::ofstream(folder / "tokenizer.json")
+      << R"({"model": {"type": "BPE", "vocab": {"2": 0, "0": 1, "a": 2}, "merges": []}})";
+  std::ofstream(folder / "tokenizer_config.json")
+      << R"({"chat_template": "{{ strftime_now('%Y') }}{{ messages[0].content }}"})";
+  Outcome<Engine> opened = Engine::open(folder.string());
+  std::filesystem::remove_all(folder);
+  Engine* engine = std::get_if<Engine>(&opened);
+  ASSERT_NE(engine, nullptr) << std::get_if<Error>(&opened)->message;
+  const auto answer = engine->generate("a", {.max_tokens = 2});
+  ASSERT_TRUE(std::holds_alternative<Answer>(answer)) << std::get_if<Error>(&answer)->message;
 }
 
 TEST(PublicApi, NothingThrowsAcrossIt) {
