@@ -61,6 +61,24 @@ TEST(Session, OffsetsAreShortFormulas) {
   }
 }
 
+TEST(Session, TheLengthOfAPrefillCountsWhatCameBefore) {
+  // Beyond 12 tokens the rotary table is that of the length.
+  const std::unique_ptr<Session> session =
+      open_session(data_path("models/llama-rope-dynamic"), small_options());
+  ASSERT_NE(session, nullptr);
+  const Ids first{1, 2, 3, 4, 5, 6, 7, 8};
+  const Ids second{9, 10, 11, 12, 13, 14, 15};
+  std::vector<std::vector<float>> logits;
+  for (const bool prefill : {true, false}) {
+    ASSERT_TRUE(session->prefill(first, 0).ok());
+    const Result<std::span<const float>> row =
+        prefill ? session->prefill(second, 8) : one_step(*session, second, 8);
+    ASSERT_TRUE(row.ok()) << describe(row.error());
+    logits.emplace_back(row->begin(), row->end());
+  }
+  EXPECT_EQ(logits[0], logits[1]);
+}
+
 TEST(Session, AFullContextIsAnError) {
   const std::unique_ptr<Session> session = open_session(data_path(kModel), small_options());
   ASSERT_NE(session, nullptr);
