@@ -178,6 +178,28 @@ class ChatTest(CommandTest):
             terminal.say("/quit", wait="/quit")
             self.assertEqual(terminal.end(), 0)
 
+    def test_reset_keeps_the_system_prompt(self):
+        terminal = self.start(LLAMA, "-n", "6", "--ignore-end", "--system", "be brief")
+        terminal.say("a river")
+        first = terminal.answers
+        terminal.say("/reset")
+        terminal.say("a river")
+        self.assertEqual(terminal.answers, first + first)
+        terminal.key("\x04")
+        self.assertEqual(terminal.end(), 0)
+
+    def test_a_second_interrupt_does_not_wait_for_the_answer(self):
+        model = self.path("slow.gguf")
+        write_sparse_llama(LLAMA, model, layers=12, dim=1024, feed_forward=2816)
+        terminal = self.start(model, "-n", "400", "--ignore-end")
+        os.write(terminal.master, b"word " * 90 + b"\r")
+        while not termios.tcgetattr(terminal.slave)[3] & termios.ICANON:
+            time.sleep(0.001)
+        for _ in range(2):
+            time.sleep(0.02)
+            terminal.key("\x03")
+        self.assertEqual(terminal.end(), 130)
+
     def test_interrupt_at_the_prompt_leaves(self):
         terminal = self.start(LLAMA)
         terminal.key("half a li")
@@ -206,6 +228,9 @@ class ChatTest(CommandTest):
         before = self.taken(terminal)
         self.assertIn("longer than the context", terminal.say("word " * 60))
         self.assertEqual(self.taken(terminal), before)
+        mark = len(terminal.answers)
+        terminal.say("b")
+        self.assertEqual(terminal.answers[mark:].count(b"\n"), 1)
         terminal.key("\x04")
         self.assertEqual(terminal.end(), 0)
 
