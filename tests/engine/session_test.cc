@@ -260,5 +260,21 @@ TEST(Likelihood, IsTheSumOverTheLogits) {
   EXPECT_NEAR(sum->nll_sum, expected, 1e-9 * expected);
 }
 
+TEST(Likelihood, TheTextIsOnePassWhereKeysDependOnTheLength) {
+  EngineOptions options = small_options();
+  options.all_logits = true;
+  const Ids ids{7, 30, 12, 311, 0, 45, 46, 47, 48, 200, 201, 202, 203, 204, 205, 206, 9, 8};
+  std::vector<double> sums;
+  for (const std::int64_t chunk : {5, 64}) {
+    options.chunk = chunk;
+    const std::unique_ptr<Session> session = open_session(data_path("models/llama-rope-dynamic"), options);
+    ASSERT_NE(session, nullptr);
+    const Result<Likelihood> sum = likelihood(*session, ids);
+    ASSERT_TRUE(sum.ok()) << describe(sum.error());
+    sums.push_back(sum->nll_sum);
+  }
+  EXPECT_NEAR(sums[0], sums[1], 1e-5 * sums[1]);
+}
+
 }  // namespace
 }  // namespace hone::test
