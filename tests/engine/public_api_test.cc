@@ -54,6 +54,25 @@ TEST(PublicApi, EachCallStartsAnewAndTheCallbackEndsAnAnswer) {
   EXPECT_LT(std::get_if<0>(&cut)->ids.size(), 8U);
 }
 
+TEST(PublicApi, AStopTextEndsAnAnswerAndIsNoPartOfIt) {
+  Engine engine = open_engine();
+  const auto whole = engine.generate("The sun", {.max_tokens = 12, .raw = true});
+  ASSERT_TRUE(std::holds_alternative<Answer>(whole));
+  const std::string text = std::get_if<0>(&whole)->text;
+  ASSERT_GE(text.size(), 4U);
+  const std::string stop = text.substr(text.size() / 2, 2);
+  const auto cut = engine.generate("The sun", {.max_tokens = 12, .raw = true, .stop = {stop}});
+  ASSERT_TRUE(std::holds_alternative<Answer>(cut));
+  EXPECT_EQ(std::get_if<0>(&cut)->text, text.substr(0, text.find(stop)));
+  EXPECT_TRUE(std::get_if<0>(&cut)->stopped);
+}
+
+TEST(PublicApi, TheMemoryBudgetIsHard) {
+  const auto opened = Engine::open(kModel, {.memory_bytes = 1000});
+  ASSERT_TRUE(std::holds_alternative<Error>(opened));
+  EXPECT_EQ(std::get_if<Error>(&opened)->code, "does_not_fit");
+}
+
 TEST(PublicApi, AnErrorSaysWhoseFaultAndWhere) {
   const auto missing = Engine::open("no-such-file.gguf");
   ASSERT_TRUE(std::holds_alternative<Error>(missing));
