@@ -100,5 +100,19 @@ TEST(Bpe, UnknownCharactersSideBySideAreOneTokenOnlyIfFused) {
   }
 }
 
+// SentencePiece gives a user-defined symbol the largest score, at least 0, for each of its bytes, less 0.1.
+TEST(Unigram, AUserDefinedSymbolLosesToPiecesThatCostLessThanATenth) {
+  TokenizerSpec spec = spec_of({"?", "a", "b", "c", "ab", "bc"});
+  spec.model.kind = ModelSpec::Kind::Unigram;
+  spec.model.unknown = 0;
+  spec.model.types = {TokenType::Unknown, TokenType::Normal,      TokenType::Normal,
+                      TokenType::Normal,  TokenType::UserDefined, TokenType::UserDefined};
+  spec.model.scores = {0, -0.02F, -0.02F, -0.2F, 0, 0};
+  const Result<Tokenizer> tokenizer = Tokenizer::build(spec);
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.error().message;
+  EXPECT_EQ(*tokenizer->encode("ab"), (Ids{1, 2}));
+  EXPECT_EQ(*tokenizer->encode("bc"), Ids{5});
+}
+
 }  // namespace
 }  // namespace hone
