@@ -1,6 +1,5 @@
 #include "apps/chat.h"
 
-#include <ctime>
 #include <fmt/format.h>
 #include <optional>
 
@@ -80,13 +79,6 @@ class Conversation {
 };
 
 }  // namespace
-
-std::int64_t local_seconds() {
-  const std::time_t now = std::time(nullptr);
-  std::tm local{};
-  localtime_r(&now, &local);
-  return static_cast<std::int64_t>(now) + local.tm_gmtoff;
-}
 
 Result<std::string> render_prompt(const std::string& model, const Tokenizer& tokenizer,
                                   const nlohmann::ordered_json& messages) {

@@ -13,9 +13,6 @@
 
 namespace hone {
 
-// Seconds since 1970 as the clock on this machine's wall shows them: what strftime_now of a template sees.
-std::int64_t local_seconds();
-
 struct ChatSettings {
   std::string model;   // its path, for messages
   std::string system;  // "": no system prompt

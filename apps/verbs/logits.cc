@@ -82,6 +82,7 @@ class Collector {
     if (wanted) logits_.values.insert(logits_.values.end(), logits.begin(), logits.end());
     for (Matrix& matrix : hidden_) {
       // hidden_norm has the rows of the logits; the others all tokens, of which sequence 0 comes first.
+      if (matrix.name == "hidden_norm" && !wanted) continue;
       const std::span<const float> values = HONE_TRY(session_.output(matrix.name));
       const auto take = static_cast<std::size_t>(
           (matrix.name == "hidden_norm" ? static_cast<std::int64_t>(rows.size()) : count) * matrix.columns);

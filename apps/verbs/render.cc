@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 #include <memory>
 
-#include "apps/chat.h"
 #include "apps/verb.h"
 #include "file/open.h"
+#include "tokens/chat.h"
 #include "tokens/chat_source.h"
 #include "tokens/exact_json.h"
 #include "tokens/load_tokenizer.h"

@@ -108,8 +108,10 @@ Result<std::vector<std::int32_t>> prompt_ids(const Tokenizer& tokenizer, std::st
                        "continue the text as it stands: GenerateOptions::raw"};
   }
   const auto messages = nlohmann::ordered_json::array({{{"role", "user"}, {"content", prompt}}});
-  const std::string text =
-      HONE_TRY(render_chat(tokenizer.chat_template(), messages, nullptr, special_token_texts(tokenizer)));
+  ChatOptions options;
+  options.fuel.now = local_seconds();
+  const std::string text = HONE_TRY(
+      render_chat(tokenizer.chat_template(), messages, nullptr, special_token_texts(tokenizer), options));
   // The template writes the begin token itself.
   return tokenizer.encode(text, {.parse_special = true, .add_special = false});
 }

@@ -13,8 +13,21 @@
 
 namespace hone {
 
-using AttributeValue = std::variant<std::int64_t, double, std::string, std::vector<std::int64_t>,
-                                    std::vector<double>, std::vector<Dim>>;
+using AttributeVariant = std::variant<std::int64_t, double, std::string, std::vector<std::int64_t>,
+                                      std::vector<double>, std::vector<Dim>>;
+
+// libstdc++ 12 holds a variant of these alternatives for one that always has a value, and destroys what is
+// not there yet when memory for a copy is refused. Assigned instead of constructed, a copy comes into being
+// whole or not at all.
+struct AttributeValue : AttributeVariant {
+  using AttributeVariant::AttributeVariant;
+  AttributeValue() = default;
+  AttributeValue(const AttributeValue& other) : AttributeVariant() { AttributeVariant::operator=(other); }
+  AttributeValue(AttributeValue&&) noexcept = default;
+  AttributeValue& operator=(const AttributeValue&) = default;
+  AttributeValue& operator=(AttributeValue&&) noexcept = default;
+  ~AttributeValue() = default;
+};
 
 // A small ordered map; names are unique and keep the order in which they were first set.
 class Attributes {

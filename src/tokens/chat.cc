@@ -1,6 +1,7 @@
 #include "tokens/chat.h"
 
 #include <algorithm>
+#include <ctime>
 #include <fmt/format.h>
 
 namespace hone {
@@ -34,6 +35,13 @@ Status check_messages(const nlohmann::ordered_json& messages) {
 }
 
 }  // namespace
+
+std::int64_t local_seconds() {
+  const std::time_t now = std::time(nullptr);
+  std::tm local{};
+  localtime_r(&now, &local);
+  return static_cast<std::int64_t>(now) + local.tm_gmtoff;
+}
 
 SpecialTokenTexts special_token_texts(const Tokenizer& tokenizer) {
   return {std::string(tokenizer.bos_text()), std::string(tokenizer.eos_text()),

@@ -21,6 +21,9 @@ struct SpecialTokenTexts {
 
 SpecialTokenTexts special_token_texts(const Tokenizer& tokenizer);
 
+// Seconds since 1970 as the clock on this machine's wall shows them: what strftime_now of a template sees.
+std::int64_t local_seconds();
+
 struct ChatOptions {
   bool add_generation_prompt = true;
   // More variables for the template, a JSON object ({"enable_thinking": false}); they win over the names

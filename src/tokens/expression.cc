@@ -71,8 +71,12 @@ class SyntaxTranslator {
       const std::string_view set = c == 's' ? kSpaces : kWordCharacters;
       out_ += in_class_ ? std::string(set) : fmt::format("[{}]", set);
       at_ += 2;
-    } else if ((c == 'S' || c == 'W') && !in_class_) {
-      out_ += fmt::format("[^{}]", c == 'S' ? kSpaces : kWordCharacters);
+    } else if (c == 'S' || c == 'W') {
+      if (in_class_) {
+        (c == 'S' ? class_.not_space : class_.not_word) = true;
+      } else {
+        out_ += fmt::format("[^{}]", c == 'S' ? kSpaces : kWordCharacters);
+      }
       at_ += 2;
     } else if (next(2) == '{') {
       const std::size_t end = source_.find('}', at_);  // \p{L}, \x{85}
@@ -92,9 +96,23 @@ class SyntaxTranslator {
       return {};
     }
     if (c == '&' && next(1) == '&') return refuse("&& in a class");
-    if (c == ']') in_class_ = false;
     take(1);
+    if (c == ']') end_class();
     return {};
+  }
+
+  // A class cannot hold the negation of a set, so \S and \W in it become what the class lacks: a character
+  // outside of its other members that is a space, or a word character.
+  void end_class() {
+    in_class_ = false;
+    if (!class_.not_space && !class_.not_word) return;
+    const std::size_t members = class_.begin + (class_.negated ? 2 : 1);
+    const std::string others = out_.substr(members, out_.size() - 1 - members);
+    std::string lacks = others.empty() ? "" : fmt::format("(?![{}])", others);
+    if (class_.not_space && class_.not_word) lacks += fmt::format("(?=[{}])", kSpaces);
+    lacks += fmt::format("[{}]", class_.not_word ? kWordCharacters : kSpaces);
+    out_.resize(class_.begin);
+    out_ += class_.negated ? fmt::format("(?:{})", lacks) : fmt::format("(?:(?!{})(?s:.))", lacks);
   }
 
   Status outside_class(char c) {
@@ -105,7 +123,8 @@ class SyntaxTranslator {
     if (c == '(' && next(1) == '*') return refuse("(*");
     if (c == '[') {
       in_class_ = true;
-      take(next(1) == '^' ? 2 : 1);
+      class_ = {out_.size(), next(1) == '^'};
+      take(class_.negated ? 2 : 1);
       if (next(0) == ']') return refuse("] as the first of a class");
       return {};
     }
@@ -116,6 +135,13 @@ class SyntaxTranslator {
   std::string_view source_;
   std::string_view where_;
   std::size_t at_ = 0;
+  struct Class {
+    std::size_t begin = 0;  // of its [ in out_
+    bool negated = false;
+    bool not_space = false;  // it holds \S
+    bool not_word = false;   // it holds \W
+  };
+  Class class_;
   bool in_class_ = false;
   std::string out_;
 };

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """hone run on a terminal: a conversation, its commands, line editing, Ctrl-C and Ctrl-D."""
 import fcntl
+import json
 import os
 import select
+import shutil
 import signal
 import subprocess
 import termios
@@ -10,7 +12,7 @@ import time
 import unittest
 
 import command
-from command import LLAMA, CommandTest
+from command import DATA, LLAMA, CommandTest
 from gguf_bytes import write_sparse_llama
 
 UP = "\x1b[A"
@@ -126,6 +128,46 @@ class ChatTest(CommandTest):
         self.assertEqual(terminal.end(), 0)
         self.assertNotIn(b"\x1b", terminal.answers)
 
+    def of_the_whole(self, model, messages, *flags):
+        """What the model answers to these messages if nothing of them is held."""
+        path = self.write("messages.json", json.dumps({"messages": messages}))
+        text = self.answer("render", model, "--messages", path, "--add-generation-prompt")["text"]
+        ids = self.answer("tokenize", model, "-f", self.write("prompt", text), "--no-special")["ids"]
+        return self.answer("run", model, "--ids", ",".join(map(str, ids)), *flags)["text"]
+
+    def expect_answers_of_the_whole(self, model, lines, *flags):
+        terminal = self.start(model, *flags)
+        messages = []
+        for line in lines:
+            mark = len(terminal.answers)
+            terminal.say(line)
+            text = terminal.answers[mark:-1].decode()
+            messages.append({"role": "user", "content": line})
+            self.assertEqual(text, self.of_the_whole(model, messages, *flags), line)
+            messages.append({"role": "assistant", "content": text})
+        terminal.key("\x04")
+        self.assertEqual(terminal.end(), 0)
+
+    def with_letters(self, name):
+        """A model of 320 tokens with a letter for each, so that an answer has the ids it was made of."""
+        model = self.path(name)
+        shutil.copytree(os.path.join(DATA, "models", name), model)
+        letters = "abcdefghijklmnopqrstuvwxyz" + "".join(chr(0x4E00 + i) for i in range(294))
+        self.write(f"{name}/tokenizer.json", json.dumps({
+            "model": {"type": "BPE", "vocab": {letter: i for i, letter in enumerate(letters)}, "merges": []}}))
+        self.write(f"{name}/tokenizer_config.json", json.dumps({
+            "chat_template": "{% for message in messages %}{{ message.content }}{% endfor %}"}))
+        return model
+
+    def test_what_is_held_does_not_change_an_answer(self):
+        self.expect_answers_of_the_whole(self.with_letters("llama-gqa"), ("ariver", "amill", "thesea", "aboat", "river"),
+                                         "-n", "3", "--ctx", "48", "--ignore-end")
+
+    def test_nothing_is_held_if_keys_depend_on_the_length(self):
+        # Beyond 12 tokens each length has its own rotary table.
+        self.expect_answers_of_the_whole(self.with_letters("llama-rope-dynamic"), ("abcdefgh", "river", "thesea", "aboat"),
+                                         "-n", "8", "--ctx", "64", "--ignore-end")
+
     def test_system_prompt_comes_first(self):
         plain = self.start(LLAMA, "-n", "2", "--ignore-end")
         plain.say("a")
@@ -135,6 +177,28 @@ class ChatTest(CommandTest):
         for terminal in (plain, system):
             terminal.say("/quit", wait="/quit")
             self.assertEqual(terminal.end(), 0)
+
+    def test_reset_keeps_the_system_prompt(self):
+        terminal = self.start(LLAMA, "-n", "6", "--ignore-end", "--system", "be brief")
+        terminal.say("a river")
+        first = terminal.answers
+        terminal.say("/reset")
+        terminal.say("a river")
+        self.assertEqual(terminal.answers, first + first)
+        terminal.key("\x04")
+        self.assertEqual(terminal.end(), 0)
+
+    def test_a_second_interrupt_does_not_wait_for_the_answer(self):
+        model = self.path("slow.gguf")
+        write_sparse_llama(LLAMA, model, layers=12, dim=1024, feed_forward=2816)
+        terminal = self.start(model, "-n", "400", "--ignore-end")
+        os.write(terminal.master, b"word " * 90 + b"\r")
+        while not termios.tcgetattr(terminal.slave)[3] & termios.ICANON:
+            time.sleep(0.001)
+        for _ in range(2):
+            time.sleep(0.02)
+            terminal.key("\x03")
+        self.assertEqual(terminal.end(), 130)
 
     def test_interrupt_at_the_prompt_leaves(self):
         terminal = self.start(LLAMA)
@@ -164,6 +228,9 @@ class ChatTest(CommandTest):
         before = self.taken(terminal)
         self.assertIn("longer than the context", terminal.say("word " * 60))
         self.assertEqual(self.taken(terminal), before)
+        mark = len(terminal.answers)
+        terminal.say("b")
+        self.assertEqual(terminal.answers[mark:].count(b"\n"), 1)
         terminal.key("\x04")
         self.assertEqual(terminal.end(), 0)
 

@@ -290,6 +290,18 @@ class LogitsTest(CommandTest):
     def test_last_is_the_last_row(self):
         self.assertEqual(self.logits("--last")["logits"][1], self.logits()["logits"][1][-VOCABULARY:])
 
+    def test_hidden_states_beside_the_last_logits_alone(self):
+        rows = {name: shape[0] for name, (shape, _) in self.logits("--hidden", "--last", "--chunk", 4).items()}
+        count = len(IDS.split(","))
+        self.assertEqual(rows, {"logits": 1, "hidden_norm": 1, "hidden_embed": count, "hidden_0": count, "hidden_1": count})
+
+    def test_all_ids_are_one_text_where_keys_depend_on_its_length(self):
+        model = os.path.join(command.DATA, "models", "llama-rope-dynamic")
+        ids = ",".join(str(7 * i) for i in range(18))
+        whole = self.logits("--ctx", 24, model=model, ids=ids)["logits"][1]
+        for a, b in zip(self.logits("--ctx", 24, "--chunk", 5, model=model, ids=ids)["logits"][1], whole):
+            self.assertAlmostEqual(a, b, places=4)
+
     def test_same_bits_whatever_shares_the_step(self):
         for model in (LLAMA, LLAMA_Q4, QWEN):
             alone = self.logits(model=model)["logits"][1]

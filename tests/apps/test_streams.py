@@ -114,6 +114,17 @@ class InterruptTest(CommandTest):
         out, _ = self.interrupted(("run", LLAMA, "--json"), self.waiting_for_a_prompt)
         self.assertEqual(json.loads(out)["error"]["code"], "interrupted")
 
+    def test_one_that_was_ignored_stays_ignored(self):
+        """As of a command that a shell runs in the background."""
+        process = subprocess.Popen([command.programs["hone"], "run", LLAMA, "-n", "2", "--ignore-end"], stdin=subprocess.PIPE,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                   preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN))
+        self.waiting_for_a_prompt(process)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(b"a river", timeout=20)
+        self.assertEqual(process.returncode, 0, err)
+        self.assertNotEqual(out, b"")
+
     def test_while_streaming(self):
         """What was streamed stays, the rest never comes, and one error follows."""
         first = []

@@ -106,6 +106,48 @@ std::string name_of(const testing::TestParamInfo<const char*>& info) {
 
 INSTANTIATE_TEST_SUITE_P(Models, Written, testing::ValuesIn(kWritten), name_of);
 
+// Values that none of the checkpoints has: what differs from the default of its key has to be written.
+struct Change {
+  const char* model;
+  const char* at;  // in config.json
+  const char* value;
+};
+class Changed : public InFolder, public testing::WithParamInterface<Change> {};
+
+TEST_P(Changed, HasTheLogitsOfTheFolder) {
+  const Change& change = GetParam();
+  const std::string models = data_path(std::string("models/") + change.model);
+  const std::string source = (folder_ / "source").string();
+  std::filesystem::copy(models, source);
+  nlohmann::json config = nlohmann::json::parse(std::ifstream(source + "/config.json"));
+  config[nlohmann::json::json_pointer(change.at)] = nlohmann::json::parse(change.value);
+  std::ofstream(source + "/config.json") << config.dump();
+  const Result<Checkpoint> checkpoint = open_checkpoint(source);
+  const Result<std::unique_ptr<ThreadPool>> pool = ThreadPool::create(2);
+  ASSERT_TRUE(checkpoint.ok() && pool.ok());
+  const Result<QuantizeReport> report = quantize_file(*checkpoint, written(), {.type = DType::F32}, **pool);
+  ASSERT_TRUE(report.ok()) << describe(report.error());
+  const std::unique_ptr<Session> folder = open_session(source, exact_options());
+  const std::unique_ptr<Session> file = open_session(written(), exact_options());
+  ASSERT_TRUE(folder != nullptr && file != nullptr);
+  const Expected unchanged = read_expected(models + "/expected.safetensors");
+  const double bound = f32_tolerance(folder->model().config, unchanged.largest);
+  const std::vector<float> logits = all_logits(*folder, unchanged.ids[0], 48);
+  EXPECT_LE(largest_difference(all_logits(*file, unchanged.ids[0], 48), logits), bound);
+  EXPECT_GT(largest_difference(logits, unchanged.logits[0]), 10 * bound) << "the change does nothing";
+}
+
+std::string name_of_change(const testing::TestParamInfo<Change>& info) {
+  std::string name = info.param.model;
+  std::ranges::replace(name, '-', '_');
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Keys, Changed,
+                         testing::Values(Change{"llama-rope-yarn", "/rope_scaling/attention_factor", "0.7"},
+                                         Change{"gemma3", "/sliding_window_pattern", "3"}),
+                         name_of_change);
+
 // What GGUF has no key for is an error that names it, before anything is written.
 TEST_P(Refused, WhatGgufCannotSay) {
   static const std::map<std::string, std::string> kReasons{

@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 #include <gtest/gtest.h>
 #include <stdexcept>
 
@@ -52,6 +54,25 @@ TEST(PublicApi, EachCallStartsAnewAndTheCallbackEndsAnAnswer) {
   EXPECT_LT(std::get_if<0>(&cut)->ids.size(), 8U);
 }
 
+TEST(PublicApi, AStopTextEndsAnAnswerAndIsNoPartOfIt) {
+  Engine engine = open_engine();
+  const auto whole = engine.generate("The sun", {.max_tokens = 12, .raw = true});
+  ASSERT_TRUE(std::holds_alternative<Answer>(whole));
+  const std::string text = std::get_if<0>(&whole)->text;
+  ASSERT_GE(text.size(), 4U);
+  const std::string stop = text.substr(text.size() / 2, 2);
+  const auto cut = engine.generate("The sun", {.max_tokens = 12, .raw = true, .stop = {stop}});
+  ASSERT_TRUE(std::holds_alternative<Answer>(cut));
+  EXPECT_EQ(std::get_if<0>(&cut)->text, text.substr(0, text.find(stop)));
+  EXPECT_TRUE(std::get_if<0>(&cut)->stopped);
+}
+
+TEST(PublicApi, TheMemoryBudgetIsHard) {
+  const auto opened = Engine::open(kModel, {.memory_bytes = 1000});
+  ASSERT_TRUE(std::holds_alternative<Error>(opened));
+  EXPECT_EQ(std::get_if<Error>(&opened)->code, "does_not_fit");
+}
+
 TEST(PublicApi, AnErrorSaysWhoseFaultAndWhere) {
   const auto missing = Engine::open("no-such-file.gguf");
   ASSERT_TRUE(std::holds_alternative<Error>(missing));
@@ -68,6 +89,22 @@ TEST(PublicApi, AnErrorSaysWhoseFaultAndWhere) {
   const auto logits = engine.logits(outside);
   ASSERT_TRUE(std::holds_alternative<Error>(logits));
   EXPECT_EQ(std::get_if<Error>(&logits)->fault, "user");
+}
+
+TEST(PublicApi, ATemplateMayAskForTheDate) {
+  const std::filesystem::path folder = std::filesystem::path(testing::TempDir()) / "hone-public-api-date";
+  std::filesystem::remove_all(folder);
+  std::filesystem::copy(HONE_TEST_DATA "/models/llama-gqa", folder);
+  std::ofstream(folder / "tokenizer.json")
+      << R"({"model": {"type": "BPE", "vocab": {"2": 0, "0": 1, "a": 2}, "merges": []}})";
+  std::ofstream(folder / "tokenizer_config.json")
+      << R"({"chat_template": "{{ strftime_now('%Y') }}{{ messages[0].content }}"})";
+  Outcome<Engine> opened = Engine::open(folder.string());
+  std::filesystem::remove_all(folder);
+  Engine* engine = std::get_if<Engine>(&opened);
+  ASSERT_NE(engine, nullptr) << std::get_if<Error>(&opened)->message;
+  const auto answer = engine->generate("a", {.max_tokens = 2});
+  ASSERT_TRUE(std::holds_alternative<Answer>(answer)) << std::get_if<Error>(&answer)->message;
 }
 
 TEST(PublicApi, NothingThrowsAcrossIt) {

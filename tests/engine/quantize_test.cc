@@ -2,9 +2,11 @@
 #include <filesystem>
 #include <gtest/gtest.h>
 #include <map>
+#include <numeric>
 #include <unistd.h>
 
 #include "engine/compare_models.h"
+#include "engine/likelihood.h"
 #include "engine/quantize_file.h"
 #include "engine_test_support.h"
 #include "file/gguf.h"
@@ -218,6 +220,49 @@ TEST_F(Quantize, AModelIsNotFarFromItself) {
   EXPECT_EQ(same->kl_mean, 0.0);
   EXPECT_EQ(same->same_top_rate, 1.0);
   EXPECT_EQ(same->source_nll_mean, same->other_nll_mean);
+}
+
+TEST(CompareModels, IsTheSumOverTheLogitsOfBoth) {
+  const std::unique_ptr<Session> a = open_session(data_path("gguf/llama-256-F32.gguf"), exact());
+  const std::unique_ptr<Session> b = open_session(data_path("gguf/llama-256-Q4_1.gguf"), exact());
+  ASSERT_TRUE(a != nullptr && b != nullptr);
+  const Ids ids = some_ids(250);
+  const Result<Comparison> found = compare_models(*a, *b, ids, 40);
+  ASSERT_TRUE(found.ok()) << describe(found.error());
+  std::vector<double> divergences;
+  double same = 0;
+  double a_nll = 0;
+  double b_nll = 0;
+  double worst = 0;
+  for (std::size_t first = 0; first + 1 < ids.size(); first += 40) {
+    const std::size_t count = std::min<std::size_t>(40, ids.size() - 1 - first);
+    const auto begin = ids.begin() + static_cast<std::ptrdiff_t>(first);
+    const Ids part(begin, begin + static_cast<std::ptrdiff_t>(count));
+    const std::vector<float> p = all_logits(*a, part, 24);
+    const std::vector<float> q = all_logits(*b, part, 24);
+    double sum = 0;
+    for (std::size_t t = 0; t < count; ++t) {
+      const std::span<const float> p_row = row_of(p, t, 512);
+      const std::span<const float> q_row = row_of(q, t, 512);
+      divergences.push_back(divergence(p_row, q_row));
+      sum += divergences.back();
+      same += arg_max(p_row) == arg_max(q_row) ? 1 : 0;
+      a_nll += negative_log_likelihood(p_row, ids[first + t + 1]);
+      b_nll += negative_log_likelihood(q_row, ids[first + t + 1]);
+    }
+    worst = std::max(worst, sum / static_cast<double>(count));
+  }
+  ASSERT_EQ(divergences.size(), 249U);
+  EXPECT_EQ(found->tokens, 249);
+  std::ranges::sort(divergences, std::greater<>());
+  EXPECT_NEAR(found->kl_mean, std::accumulate(divergences.begin(), divergences.end(), 0.0) / 249, 1e-9);
+  EXPECT_NEAR(found->kl_largest, divergences[0], 1e-9);
+  EXPECT_NEAR(found->kl_worst_percent, (divergences[0] + divergences[1]) / 2, 1e-9);
+  EXPECT_NEAR(found->worst.kl_mean, worst, 1e-9);
+  EXPECT_LT(same, 249);
+  EXPECT_EQ(found->same_top_rate, same / 249);
+  EXPECT_NEAR(found->source_nll_mean, a_nll / 249, 1e-9);
+  EXPECT_NEAR(found->other_nll_mean, b_nll / 249, 1e-9);
 }
 
 // llama.cpp's own file of the same size, both from the f32 weights.

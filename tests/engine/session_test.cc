@@ -2,12 +2,17 @@
 #include "engine/session.h"
 
 #include <gtest/gtest.h>
+#include <map>
 #include <numeric>
 #include <random>
 
 #include "engine/generate.h"
 #include "engine/likelihood.h"
+#include "engine/memory_statement.h"
 #include "engine_test_support.h"
+#include "file/open.h"
+#include "tokens/load_tokenizer.h"
+#include "tokens/sampler.h"
 
 namespace hone::test {
 namespace {
@@ -54,6 +59,24 @@ TEST(Session, OffsetsAreShortFormulas) {
   for (const ValueLife& life : session->model().plan.lives) {
     EXPECT_LE(life.offset.to_string().size(), 512U) << life.value;
   }
+}
+
+TEST(Session, TheLengthOfAPrefillCountsWhatCameBefore) {
+  // Beyond 12 tokens the rotary table is that of the length.
+  const std::unique_ptr<Session> session =
+      open_session(data_path("models/llama-rope-dynamic"), small_options());
+  ASSERT_NE(session, nullptr);
+  const Ids first{1, 2, 3, 4, 5, 6, 7, 8};
+  const Ids second{9, 10, 11, 12, 13, 14, 15};
+  std::vector<std::vector<float>> logits;
+  for (const bool prefill : {true, false}) {
+    ASSERT_TRUE(session->prefill(first, 0).ok());
+    const Result<std::span<const float>> row =
+        prefill ? session->prefill(second, 8) : one_step(*session, second, 8);
+    ASSERT_TRUE(row.ok()) << describe(row.error());
+    logits.emplace_back(row->begin(), row->end());
+  }
+  EXPECT_EQ(logits[0], logits[1]);
 }
 
 TEST(Session, AFullContextIsAnError) {
@@ -121,6 +144,44 @@ TEST(Session, OverTheBudgetIsAnErrorThatNamesTheContextThatFits) {
   EXPECT_TRUE(Session::open(data_path(kModel), options).ok());
 }
 
+// A budget of exactly what a context or a batch takes is enough for it, and one byte less is not.
+TEST(Session, WhatFitsIsExactToTheByte) {
+  EngineOptions options = small_options();
+  options.batch = 64;  // as above
+  const std::unique_ptr<Session> session = open_session(data_path(kModel), options);
+  ASSERT_NE(session, nullptr);
+  const Result<Checkpoint> checkpoint = open_checkpoint(data_path(kModel));
+  ASSERT_TRUE(checkpoint.ok());
+  const Result<TokenizerMemory> tokenizer = tokenizer_memory(*checkpoint);
+  ASSERT_TRUE(tokenizer.ok());
+  const std::int64_t need = session->memory().total_bytes;
+  const Result<Fit> exact = what_fits(*checkpoint, options, need, *tokenizer);
+  ASSERT_TRUE(exact.ok()) << describe(exact.error());
+  EXPECT_EQ(exact->max_context, 64);
+  EXPECT_EQ(exact->max_batch, 64);
+  const Result<Fit> less = what_fits(*checkpoint, options, need - 1, *tokenizer);
+  ASSERT_TRUE(less.ok()) << describe(less.error());
+  EXPECT_EQ(less->max_context, 63);
+  EXPECT_EQ(less->max_batch, 63);
+}
+
+TEST(Session, TheStatementNamesAllThatIsAllocated) {
+  const std::unique_ptr<Session> session = open_session(data_path(kModel), small_options());
+  ASSERT_NE(session, nullptr);
+  std::map<std::string, std::int64_t> bytes;
+  for (const MemoryItem& item : session->memory().items) bytes[item.name] = item.bytes;
+  const Plan& plan = session->model().plan;
+  EXPECT_EQ(bytes["weights and constants"], plan.static_bytes);
+  EXPECT_EQ(bytes["KV cache"], plan.state_bytes);
+  EXPECT_EQ(bytes["activations"], plan.dynamic_bytes);
+  EXPECT_EQ(bytes["kernel workspace"], plan.workspace_bytes);
+  EXPECT_EQ(bytes["sampler"], Sampler::predicted_heap_bytes(512));
+  for (const char* item : {"tokenizer tables", "header", "plan and addresses", "expressions",
+                           "allocator pads", "stacks", "worker stacks"}) {
+    EXPECT_GT(bytes[item], 0) << item;
+  }
+}
+
 TEST(Session, EachLayersMemoryAddsUp) {
   const std::unique_ptr<Session> session = open_session(data_path(kModel), small_options());
   ASSERT_NE(session, nullptr);
@@ -132,7 +193,11 @@ TEST(Session, EachLayersMemoryAddsUp) {
   std::int64_t state = 0;
   for (const LayerMemory& layer : memory.layers) state += layer.state_bytes;
   EXPECT_EQ(state, session->model().plan.state_bytes);
-  // f16 keys and values of 2 layers, 2 kv heads of 64, 64 tokens.
+  // f16 keys and values of 2 kv heads of 64, 64 tokens, in each of 2 layers.
+  for (const LayerMemory& layer : memory.layers) {
+    EXPECT_EQ(layer.state_bytes, layer.module.starts_with("layers.") ? 2 * 2 * 64 * 64 * 2 : 0)
+        << layer.module;
+  }
   EXPECT_EQ(state, 2 * 2 * 2 * 64 * 64 * 2);
 }
 
@@ -216,6 +281,22 @@ TEST(Likelihood, ALongTextIsCutIntoWindows) {
     sum += part->nll_sum;
   }
   EXPECT_NEAR(whole->nll_sum, sum, 1e-12 * sum);
+}
+
+TEST(Likelihood, TheTextIsOnePassWhereKeysDependOnTheLength) {
+  EngineOptions options = small_options();
+  options.all_logits = true;
+  const Ids ids{7, 30, 12, 311, 0, 45, 46, 47, 48, 200, 201, 202, 203, 204, 205, 206, 9, 8};
+  std::vector<double> sums;
+  for (const std::int64_t chunk : {5, 64}) {
+    options.chunk = chunk;
+    const std::unique_ptr<Session> session = open_session(data_path("models/llama-rope-dynamic"), options);
+    ASSERT_NE(session, nullptr);
+    const Result<Likelihood> sum = likelihood(*session, ids);
+    ASSERT_TRUE(sum.ok()) << describe(sum.error());
+    sums.push_back(sum->nll_sum);
+  }
+  EXPECT_NEAR(sums[0], sums[1], 1e-5 * sums[1]);
 }
 
 }  // namespace

@@ -77,6 +77,21 @@ TEST(Gguf, DefaultAlignmentIs32) {
   EXPECT_EQ(result->tensors[2].offset - result->header_bytes, 128U);
 }
 
+TEST(Gguf, TheDataBeginsAtTheAlignmentThatTheFileNames) {
+  for (std::size_t length = 1; length <= 256; length += 8) {
+    GgufWriter writer(256);
+    writer.add_string("general.name", std::string(length, 'x'));
+    writer.add_tensor("tensor.a", DType::F32, {2, 4});
+    std::vector<std::byte> bytes = *writer.header();
+    const std::uint64_t begin = bytes.size();
+    bytes.resize(begin + 32);
+    const Result<Checkpoint> result = parse_gguf(bytes, "aligned.gguf");
+    ASSERT_TRUE(result.ok()) << result.error().message;
+    EXPECT_EQ(begin % 256, 0U);
+    EXPECT_EQ(result->tensors[0].offset, begin) << length;
+  }
+}
+
 TEST(Gguf, KeepsTypesItCannotDecode) {
   GgufSample sample;
   sample.put(sample.tensor_type_at("tensor.b"), std::uint32_t{9});  // q8_1: 36 bytes for 32 values

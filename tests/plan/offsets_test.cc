@@ -112,6 +112,43 @@ TEST(Offsets, RandomLifetimesNeverOverlapAndStayNearTheBound) {
   }
 }
 
+// At every storey the values above stand on the larger of two, each of which stands on what is below: in
+// full, the formula would double.
+TEST(Offsets, ATowerOfUnlikeSizesKeepsShortFormulasAndNeverOverlaps) {
+  constexpr std::int64_t kStoreys = 24;
+  const Dim C = Dim::symbol('C');
+  std::vector<Lifetime> lives;
+  for (std::int64_t storey = kStoreys; storey > 0; --storey) {
+    const Dim scale(256 * storey);
+    lives.push_back({scale * T, 0, 0});
+    lives.push_back({scale * C, 1, 1});
+    lives.push_back({scale * T - Dim(64), 0, 1});
+  }
+  const Result<OffsetPlan> plan = plan_offsets(lives, {{'T', 64}, {'C', 64}});
+  ASSERT_TRUE(plan.ok());
+  std::size_t numbers = 0;
+  for (const Dim& offset : plan->offsets) {
+    EXPECT_LE(offset.to_string().size(), 600U);
+    numbers += offset.as_constant().value_or(0) > 0 ? 1 : 0;
+  }
+  EXPECT_GT(numbers, 0U);
+  for (const auto& [t, c] : {std::pair{1, 1}, {1, 64}, {64, 1}, {17, 40}, {63, 64}, {64, 64}}) {
+    const Bindings at{{'T', t}, {'C', c}};
+    for (std::size_t i = 0; i < lives.size(); ++i) {
+      const std::int64_t i0 = *plan->offsets[i].evaluate(at);
+      const std::int64_t i1 = i0 + *lives[i].bytes.evaluate(at);
+      EXPECT_GE(i0, 0);
+      EXPECT_LE(i1, *plan->peak.evaluate(at));
+      for (std::size_t j = i + 1; j < lives.size(); ++j) {
+        if (lives[i].first > lives[j].last || lives[j].first > lives[i].last) continue;
+        const std::int64_t j0 = *plan->offsets[j].evaluate(at);
+        EXPECT_TRUE(i1 <= j0 || j0 + *lives[j].bytes.evaluate(at) <= i0)
+            << "T = " << t << ", C = " << c << ", values " << i << " and " << j;
+      }
+    }
+  }
+}
+
 TEST(Offsets, TheLowerBoundIsTheLargestLiveSet) {
   const std::vector<Lifetime> lives{{64, 0, 0}, {128, 1, 2}, {256, 2, 3}};
   const Result<OffsetPlan> plan = plan_offsets(lives, {});
