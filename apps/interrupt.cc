@@ -20,6 +20,7 @@ std::string document_text;
 
 termios terminal{};
 bool terminal_known = false;
+std::string farewell_text;
 
 void write_whole(int descriptor, const std::string& text) {
   std::size_t done = 0;
@@ -34,6 +35,12 @@ void end_now(int) {
   if (terminal_known) tcsetattr(STDIN_FILENO, TCSANOW, &terminal);
   write_whole(STDOUT_FILENO, document_text);
   write_whole(STDERR_FILENO, block_text);
+  _exit(exit_code(ErrorCode::Interrupted));
+}
+
+void end_quietly(int) {
+  if (terminal_known) tcsetattr(STDIN_FILENO, TCSANOW, &terminal);
+  write_whole(STDERR_FILENO, farewell_text);
   _exit(exit_code(ErrorCode::Interrupted));
 }
 
@@ -60,9 +67,11 @@ void end_on_interrupt(std::string document) {
   set_handler(end_now);
 }
 
-void end_on_interrupt_at_prompt() {
+void end_on_interrupt_at_prompt(std::string farewell) {
+  // Not while the handler that reads it is set.
+  if (farewell_text.empty()) farewell_text = std::move(farewell);
   if (!terminal_known) terminal_known = tcgetattr(STDIN_FILENO, &terminal) == 0;
-  set_handler(end_now);
+  set_handler(end_quietly);
 }
 
 void watch_interrupts() {
