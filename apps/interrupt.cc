@@ -1,6 +1,10 @@
 #include "apps/interrupt.h"
 
+#include <array>
+#include <atomic>
 #include <csignal>
+#include <cstdlib>
+#include <cstring>
 #include <string>
 #include <termios.h>
 #include <unistd.h>
@@ -31,7 +35,28 @@ void write_whole(int descriptor, const std::string& text) {
   }
 }
 
+// Copies of the paths, for unlink in a handler; null: free.
+constexpr std::size_t kSlots = 4;
+std::array<std::atomic<char*>, kSlots> removed_paths{};
+static_assert(std::atomic<char*>::is_always_lock_free);
+
+void remove_files() {
+  for (const std::atomic<char*>& path : removed_paths) {
+    const char* text = path.load();
+    if (text != nullptr) unlink(text);
+  }
+}
+
+// As it would end without a handler, the files gone.
+void on_termination(int) {
+  remove_files();
+  if (terminal_known) tcsetattr(STDIN_FILENO, TCSANOW, &terminal);
+  std::signal(SIGTERM, SIG_DFL);
+  std::raise(SIGTERM);
+}
+
 void end_now(int) {
+  remove_files();
   if (terminal_known) tcsetattr(STDIN_FILENO, TCSANOW, &terminal);
   write_whole(STDOUT_FILENO, document_text);
   write_whole(STDERR_FILENO, block_text);
@@ -49,14 +74,19 @@ void on_interrupt(int) {
   flag = 1;
 }
 
-void set_handler(void (*handler)(int)) {
+void set_handler_of(int signal, void (*handler)(int)) {
   struct sigaction before{};
-  sigaction(SIGINT, nullptr, &before);
+  sigaction(signal, nullptr, &before);
   if (before.sa_handler == SIG_IGN) return;
   struct sigaction action{};
   action.sa_handler = handler;
   sigemptyset(&action.sa_mask);
-  sigaction(SIGINT, &action, nullptr);
+  sigaction(signal, &action, nullptr);
+}
+
+void set_handler(void (*handler)(int)) {
+  set_handler_of(SIGINT, handler);
+  set_handler_of(SIGTERM, on_termination);
 }
 
 }  // namespace
@@ -72,6 +102,21 @@ void end_on_interrupt_at_prompt(std::string farewell) {
   if (farewell_text.empty()) farewell_text = std::move(farewell);
   if (!terminal_known) terminal_known = tcgetattr(STDIN_FILENO, &terminal) == 0;
   set_handler(end_quietly);
+}
+
+RemovedOnInterrupt::RemovedOnInterrupt(const std::string& path) : slot_(kSlots) {
+  char* copy = strdup(path.c_str());
+  for (std::size_t i = 0; i < kSlots; ++i) {
+    char* free_slot = nullptr;
+    if (!removed_paths[i].compare_exchange_strong(free_slot, copy)) continue;
+    slot_ = i;
+    return;
+  }
+  std::free(copy);
+}
+
+RemovedOnInterrupt::~RemovedOnInterrupt() {
+  if (slot_ < kSlots) std::free(removed_paths[slot_].exchange(nullptr));
 }
 
 void watch_interrupts() {

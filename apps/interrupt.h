@@ -2,6 +2,7 @@
 // cleanly.
 #pragma once
 
+#include <cstddef>
 #include <string>
 
 #include "base/result.h"
@@ -16,6 +17,19 @@ void end_on_interrupt(std::string document);
 // and without a word. The terminal is first put back into the state that it has at the first call, and gets
 // `farewell`.
 void end_on_interrupt_at_prompt(std::string farewell);
+
+// While it lives, a signal that ends the process (SIGINT, SIGTERM) removes the file first. At most four at a
+// time; more are left as they are.
+class RemovedOnInterrupt {
+ public:
+  explicit RemovedOnInterrupt(const std::string& path);
+  ~RemovedOnInterrupt();
+  RemovedOnInterrupt(const RemovedOnInterrupt&) = delete;
+  RemovedOnInterrupt& operator=(const RemovedOnInterrupt&) = delete;
+
+ private:
+  std::size_t slot_;
+};
 
 // From now on SIGINT sets the flag; a second one ends the process at once.
 void watch_interrupts();

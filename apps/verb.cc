@@ -60,6 +60,16 @@ void CommonFlags::add_to(const Command& verb, bool model_only) {
   verb.flag("--strict", strict, "a launch on a reference kernel is an error");
 }
 
+Result<std::optional<Isa>> asked_isa(const std::string& flag) {
+  const char* environment = std::getenv("HONE_ISA");
+  const std::string text = !flag.empty() ? flag : environment != nullptr ? environment : "";
+  if (text.empty()) return std::optional<Isa>();
+  const std::optional<Isa> isa = isa_from_name(text);
+  if (isa) return isa;
+  return usage_error(flag.empty() ? "HONE_ISA" : "--isa", "no such instruction set",
+                     "portable, avx2 or avx512", text);
+}
+
 Result<EngineOptions> CommonFlags::engine_options() const {
   EngineOptions options;
   HONE_TRY(parse_level(level, options));
@@ -69,15 +79,7 @@ Result<EngineOptions> CommonFlags::engine_options() const {
       return usage_error("--kv", "no such cache type", "f32, f16 or bf16", kv);
     options.kv = dtype_from_name(kv);
   }
-  const char* environment = std::getenv("HONE_ISA");
-  const std::string isa_text = !isa.empty() ? isa : environment != nullptr ? environment : "";
-  if (!isa_text.empty()) {
-    options.isa = isa_from_name(isa_text);
-    if (!options.isa) {
-      return usage_error(isa.empty() ? "HONE_ISA" : "--isa", "no such instruction set",
-                         "portable, avx2 or avx512", isa_text);
-    }
-  }
+  options.isa = HONE_TRY(asked_isa(isa));
   if (!memory.empty()) options.memory = HONE_TRY(parse_bytes("--memory", memory));
   options.threads = threads;
   options.context = context;

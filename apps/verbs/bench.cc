@@ -8,6 +8,7 @@
 #include <memory>
 #include <unistd.h>
 
+#include "apps/interrupt.h"
 #include "apps/plural.h"
 #include "apps/verb.h"
 #include "engine/random_model.h"
@@ -41,12 +42,23 @@ class ModelFile {
       return Error{ErrorCode::Usage, Fault::User, "--type", "no such type", "f32, f16, q4_0, q4_1 or q8_0",
                    flags.type,       {}};
     file->temporary_ = flags.save.empty();
-    std::error_code ignored;
-    file->path_ =
-        flags.save.empty()
-            ? (std::filesystem::temp_directory_path(ignored) / fmt::format("hone-bench-{}.gguf", getpid()))
-                  .string()
-            : flags.save;
+    file->path_ = flags.save;
+    if (file->temporary_) {
+      std::error_code failed;
+      const std::filesystem::path folder = std::filesystem::temp_directory_path(failed);
+      if (failed) {
+        return Error{ErrorCode::BadFile,
+                     Fault::User,
+                     "TMPDIR",
+                     "there is no folder for a file that goes away again",
+                     "a folder",
+                     failed.message(),
+                     "set TMPDIR, or keep the model: --save FILE"};
+      }
+      file->path_ = (folder / fmt::format("hone-bench-{}.gguf", getpid())).string();
+      file->removed_.emplace(file->path_);
+    }
+    const RemovedOnInterrupt partial(file->path_ + ".partial");
     print_note(
         fmt::format("writing random weights of {} in {} to {}\n", shape.name, flags.type, file->path_));
     HONE_TRY(write_random_model(shape, *type, 1, file->path_));
@@ -63,6 +75,7 @@ class ModelFile {
   ModelFile() = default;
   std::string path_;
   bool temporary_ = false;
+  std::optional<RemovedOnInterrupt> removed_;
 };
 
 struct Rates {

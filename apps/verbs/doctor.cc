@@ -51,6 +51,7 @@ Status add_model(const DoctorFlags& flags, MachineState& state) {
 Result<MachineState> examine(const DoctorFlags& flags) {
   MachineState state;
   state.processor = processor_facts();
+  state.isa_asked = HONE_TRY(asked_isa(""));
   state.amx = request_amx();
   state.system = system_facts();
   state.threads_asked = static_cast<int>(flags.threads);
@@ -76,7 +77,7 @@ Json as_json(const MachineState& state, const Peaks* peaks) {
   for (const Isa isa : kIsaLevels) {
     if (isa <= state.processor.best) levels.push_back(isa_name(isa));
   }
-  Json out{{"isa", isa_name(state.processor.best)},
+  Json out{{"isa", isa_name(state.isa_asked.value_or(state.processor.best))},
            {"isa_levels", std::move(levels)},
            {"processor", state.processor.name},
            {"features", state.processor.features},
@@ -116,7 +117,8 @@ std::string as_text(const MachineState& state, const Peaks* peaks) {
   std::string out = fmt::format("processor      {}{}\n", processor.name,
                                 processor.under_hypervisor ? ", in a virtual machine" : "");
   out += fmt::format("features       {}\n", fmt::join(processor.features, " "));
-  out += fmt::format("isa            {} is used; AMX tile data {}\n", isa_name(processor.best),
+  out += fmt::format("isa            {} is used{}; AMX tile data {}\n",
+                     isa_name(state.isa_asked.value_or(processor.best)), state.isa_asked ? " (HONE_ISA)" : "",
                      amx_permission_name(state.amx));
   out += fmt::format("threads        {} ({})\n", state.threads, state.thread_source);
   out += fmt::format("memory         {} ({})\n", human_bytes(state.memory_bytes), state.memory_source);

@@ -11,6 +11,7 @@
 #include "apps/progress.h"
 #include "apps/verb.h"
 #include "engine/likelihood.h"
+#include "tokens/load_tokenizer.h"
 
 namespace hone {
 namespace {
@@ -55,22 +56,12 @@ Status run(const PerplexityFlags& flags) {
   const std::unique_ptr<Session> session = HONE_TRY(Session::prepare(flags.model, options));
   print_model_notes(session->model());
   if (flags.ids.empty()) {
-    if (session->tokenizer() == nullptr) {
-      return Error{ErrorCode::BadModel,
-                   Fault::File,
-                   flags.model,
-                   "the file carries no tokenizer",
-                   "tokenizer.ggml.* keys",
-                   "none",
-                   "give the text as token ids: --ids 1,2,3"};
-    }
+    if (session->tokenizer() == nullptr) return no_tokenizer(flags.model);
     ids = HONE_TRY(session->tokenizer()->encode(text));
   }
   if (flags.limit > 0 && static_cast<std::int64_t>(ids.size()) > flags.limit)
     ids.resize(static_cast<std::size_t>(flags.limit));
   HONE_TRY(check_vocabulary(*session, ids));
-  // The last token is only predicted: it needs no place in the context.
-  HONE_TRY(check_length(*session, static_cast<std::int64_t>(ids.size()) - 1));
   HONE_TRY(session->load());
   Progress progress("perplexity");
   const Likelihood result = HONE_TRY(likelihood(*session, ids));
@@ -80,10 +71,16 @@ Status run(const PerplexityFlags& flags) {
     print_json({{"tokens", result.tokens},
                 {"nll_sum", result.nll_sum},
                 {"nll_mean", mean},
-                {"perplexity", std::exp(mean)}});
+                {"perplexity", std::exp(mean)},
+                {"windows", result.windows}});
   } else {
-    print_answer(fmt::format("perplexity {:.4f}: {} predicted, negative log-likelihood {:.4f}, mean {:.6f}\n",
-                             std::exp(mean), counted(result.tokens, "token"), result.nll_sum, mean));
+    const std::string windows =
+        result.windows > 1
+            ? fmt::format(", in {} of {} tokens", counted(result.windows, "window"), session->model().context)
+            : "";
+    print_answer(
+        fmt::format("perplexity {:.4f}: {} predicted{}, negative log-likelihood {:.4f}, mean {:.6f}\n",
+                    std::exp(mean), counted(result.tokens, "token"), windows, result.nll_sum, mean));
   }
   return {};
 }
@@ -91,7 +88,8 @@ Status run(const PerplexityFlags& flags) {
 }  // namespace
 
 Verb add_perplexity(const CommandLine& line) {
-  const Command verb = line.add_verb("perplexity", "negative log-likelihood of a text");
+  const Command verb =
+      line.add_verb("perplexity", "negative log-likelihood of a text, in windows of the context's length");
   auto flags = std::make_shared<PerplexityFlags>();
   flags->add_to(verb);
   const Flag file =

@@ -132,6 +132,15 @@ Status run(const PlanFlags& flags) {
   Fit fit;
   if (options.memory > 0) fit = HONE_TRY(what_fits(checkpoint, options, options.memory, tokenizer));
   const Fit* shown = options.memory > 0 ? &fit : nullptr;
+  if (shown != nullptr && fit.max_context == 0 && fit.max_batch == 0) {
+    return Error{ErrorCode::DoesNotFit,
+                 Fault::User,
+                 "--memory",
+                 "no context and no batch of this model fits the memory",
+                 fmt::format("need {} bytes for one token", fit.least_bytes),
+                 fmt::format("have {} bytes", options.memory),
+                 "use a smaller or more quantised model"};
+  }
   if (flags.json) {
     Json document = as_json(model, memory, shown);
     if (flags.steps) document["steps"] = steps_json(model.plan);

@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 #include <memory>
 
+#include "apps/interrupt.h"
 #include "apps/plural.h"
 #include "apps/progress.h"
 #include "apps/verb.h"
 #include "engine/compare_models.h"
 #include "engine/quantize_file.h"
 #include "file/open.h"
+#include "tokens/load_tokenizer.h"
 
 namespace hone {
 namespace {
@@ -48,25 +50,29 @@ EngineOptions exact_options(const QuantizeFlags& flags, std::int64_t window) {
   return options;
 }
 
-Result<Comparison> compare(const QuantizeFlags& flags) {
+// The tokens that predictions are compared on, found before the work begins.
+Result<std::vector<std::int32_t>> compared_ids(const QuantizeFlags& flags, const Checkpoint& checkpoint) {
   std::vector<std::int32_t> ids;
-  if (!flags.ids.empty()) ids = HONE_TRY(parse_ids("--ids", flags.ids));
-  std::string text;
-  if (flags.ids.empty()) text = HONE_TRY(read_text_file(flags.text));
+  if (!flags.ids.empty()) {
+    ids = HONE_TRY(parse_ids("--ids", flags.ids));
+  } else {
+    const std::string text = HONE_TRY(read_text_file(flags.text));
+    const Tokenizer tokenizer = HONE_TRY(require_tokenizer(checkpoint));
+    ids = HONE_TRY(tokenizer.encode(text));
+  }
+  if (ids.size() >= 2) return ids;
+  return Error{ErrorCode::BadInput,
+               Fault::User,
+               flags.ids.empty() ? "--text" : "--ids",
+               "a comparison needs a token to predict",
+               "at least 2 tokens",
+               fmt::format("{}", ids.size()),
+               {}};
+}
+
+Result<Comparison> compare(const QuantizeFlags& flags, std::span<const std::int32_t> ids) {
   const std::unique_ptr<Session> source =
       HONE_TRY(Session::open(flags.model, exact_options(flags, flags.window)));
-  if (flags.ids.empty()) {
-    if (source->tokenizer() == nullptr) {
-      return Error{ErrorCode::BadModel,
-                   Fault::File,
-                   flags.model,
-                   "the file carries no tokenizer",
-                   "tokenizer.ggml.* keys",
-                   "none",
-                   "give the text as token ids: --ids 1,2,3"};
-    }
-    ids = HONE_TRY(source->tokenizer()->encode(text));
-  }
   const std::unique_ptr<Session> written =
       HONE_TRY(Session::open(flags.output, exact_options(flags, flags.window)));
   return compare_models(*source, *written, ids, flags.window);
@@ -130,9 +136,13 @@ Status run(const QuantizeFlags& flags) {
   engine_options.threads = flags.threads;
   const ChosenTarget chosen = HONE_TRY(choose_target(engine_options));
   QuantizeReport report;
+  const bool compares = !flags.text.empty() || !flags.ids.empty();
+  std::vector<std::int32_t> ids;
   {
     const Checkpoint checkpoint = HONE_TRY(open_checkpoint(flags.model));
+    if (compares) ids = HONE_TRY(compared_ids(flags, checkpoint));
     const std::unique_ptr<ThreadPool> pool = HONE_TRY(ThreadPool::create(chosen.target.threads));
+    const RemovedOnInterrupt partial(flags.output + ".partial");
     Progress progress("quantize");
     const auto show = progress.callback();
     report = HONE_TRY(quantize_file(checkpoint, flags.output, options, *pool,
@@ -144,8 +154,7 @@ Status run(const QuantizeFlags& flags) {
   }
   for (const std::string& note : report.notes) print_note(fmt::format("note: {}\n", note));
   Comparison comparison;
-  const bool compares = !flags.text.empty() || !flags.ids.empty();
-  if (compares) comparison = HONE_TRY(compare(flags));
+  if (compares) comparison = HONE_TRY(compare(flags, ids));
   const Comparison* shown = compares ? &comparison : nullptr;
   if (flags.json) {
     print_json(as_json(report, shown));

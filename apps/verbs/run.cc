@@ -15,6 +15,7 @@
 #include "apps/verb.h"
 #include "engine/generate.h"
 #include "tokens/chat.h"
+#include "tokens/load_tokenizer.h"
 
 namespace hone {
 namespace {
@@ -35,16 +36,6 @@ Result<std::string> prompt_text(const RunFlags& flags) {
   if (!flags.file.empty()) return read_text_file(flags.file);
   if (flags.prompt_option->given()) return flags.prompt;
   return read_stdin();
-}
-
-Error no_tokenizer(const RunFlags& flags) {
-  return Error{ErrorCode::BadModel,
-               Fault::File,
-               flags.model,
-               "the file carries no tokenizer",
-               "tokenizer.ggml.* keys",
-               "none",
-               "give the prompt as token ids: --ids 1,2,3"};
 }
 
 Json first_messages(const RunFlags& flags) {
@@ -79,7 +70,7 @@ Result<Prompt> read_prompt(const RunFlags& flags) {
 Result<std::vector<std::int32_t>> prompt_ids(const RunFlags& flags, const Prompt& prompt,
                                              const Tokenizer* tokenizer) {
   if (!prompt.ids.empty()) return prompt.ids;
-  if (tokenizer == nullptr) return no_tokenizer(flags);
+  if (tokenizer == nullptr) return no_tokenizer(flags.model);
   if (flags.raw) return tokenizer->encode(prompt.text);
   Json messages = first_messages(flags);
   messages.push_back({{"role", "user"}, {"content", prompt.text}});
@@ -181,7 +172,7 @@ Status converse(const RunFlags& flags, Session& session) {
 
 // What a conversation needs, before the weights are read.
 Status check_chat(const RunFlags& flags, const Tokenizer* tokenizer) {
-  if (tokenizer == nullptr) return no_tokenizer(flags);
+  if (tokenizer == nullptr) return no_tokenizer(flags.model);
   if (flags.raw) return {};
   Json messages = first_messages(flags);
   messages.push_back({{"role", "user"}, {"content", "Hello"}});

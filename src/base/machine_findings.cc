@@ -48,6 +48,15 @@ void check_processor(const MachineState& state, std::vector<MachineFinding>& out
                    "give the virtual machine the host's processor: qemu -cpu host, libvirt <cpu "
                    "mode='host-passthrough'/>"});
   }
+  if (state.isa_asked && *state.isa_asked != processor.best) {
+    const bool lacks = *state.isa_asked > processor.best;
+    out.push_back({"isa-forced",
+                   fmt::format("HONE_ISA asks for {}, {} {}", isa_name(*state.isa_asked),
+                               lacks ? "which this processor lacks: nothing will run; it has"
+                                     : "though this processor has",
+                               isa_name(processor.best)),
+                   "unset HONE_ISA"});
+  }
   if (state.amx == AmxPermission::Refused) {
     out.push_back({"amx-refused", "the processor has AMX, and the kernel refuses tile data to this process",
                    "allow arch_prctl(ARCH_REQ_XCOMP_PERM) in the container's seccomp profile: docker run "

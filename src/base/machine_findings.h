@@ -14,8 +14,9 @@ struct MachineState {
   ProcessorFacts processor;
   AmxPermission amx = AmxPermission::Absent;
   SystemFacts system;
-  int threads_asked = 0;  // 0: not asked
-  int threads = 1;        // that the process may use
+  std::optional<Isa> isa_asked;  // by HONE_ISA
+  int threads_asked = 0;         // 0: not asked
+  int threads = 1;               // that the process may use
   std::string thread_source;
   std::int64_t memory_bytes = 0;  // that the process may use
   std::string memory_source;

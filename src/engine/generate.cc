@@ -61,10 +61,9 @@ Result<Generation> generate(Session& session, std::span<const std::int32_t> prom
   const auto held = static_cast<std::size_t>(std::clamp(past, std::int64_t{0}, std::ssize(prompt)));
   const std::span<const std::int32_t> fresh = prompt.subspan(held);
   out.prompt_tokens = std::ssize(fresh);
-  const std::int64_t launches_before = session.executor().launches();
   std::span<const float> logits = HONE_TRY(session.prefill(fresh, past));
   out.prefill_tokens_per_s = static_cast<double>(fresh.size()) / seconds_since(begin);
-  out.launches_per_token = session.executor().launches() - launches_before;
+  out.launches_per_token = session.launches_of_last_step();
 
   TextStream stream(tokenizer, options, on_text);
   std::int64_t position = past + out.prompt_tokens;
@@ -87,11 +86,10 @@ Result<Generation> generate(Session& session, std::span<const std::int32_t> prom
     if (static_cast<std::int64_t>(out.ids.size()) >= options.max_tokens ||
         position >= session.model().context)
       break;
-    const std::int64_t launches = session.executor().launches();
     const std::vector<std::int32_t> next{id};
     const Session::Row row{0, 0};
     logits = HONE_TRY(session.step({&next, 1}, {&position, 1}, {&row, 1}));
-    out.launches_per_token = session.executor().launches() - launches;
+    out.launches_per_token = session.launches_of_last_step();
     ++position;
     ++decode_steps;
   }

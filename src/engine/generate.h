@@ -28,9 +28,8 @@ struct Generation {
   std::int64_t prompt_tokens = 0;  // that were run: without `past`
   double first_token_s = 0;        // from the call to the first id
   double prefill_tokens_per_s = 0;
-  double decode_tokens_per_s = 0;  // 0 if fewer than two ids were made
-  std::int64_t launches_per_token =
-      0;  // of the last decode step, counted by the executor; of the prefill if there is none
+  double decode_tokens_per_s = 0;       // 0 if fewer than two ids were made
+  std::int64_t launches_per_token = 0;  // of the last step, counted by the executor
 };
 
 // Called with each piece of text as it becomes certain; false ends the generation (Finish::Stop).

@@ -15,33 +15,16 @@ double negative_log_likelihood(std::span<const float> logits, std::int32_t id) {
   return largest + std::log(sum) - static_cast<double>(logits[static_cast<std::size_t>(id)]);
 }
 
-Result<Likelihood> likelihood(Session& session, std::span<const std::int32_t> ids) {
-  if (ids.size() < 2) {
-    return Error{ErrorCode::BadInput,
-                 Fault::User,
-                 "text",
-                 "a likelihood needs a token to predict",
-                 "at least 2 tokens",
-                 fmt::format("{}", ids.size()),
-                 {}};
-  }
+namespace {
+
+// Adds what ids[1..] cost after ids[0]; they fit the context.
+Status add_window(Session& session, std::span<const std::int32_t> ids, Likelihood& out) {
   const std::int64_t chunk = session.model().plan.bound.find('T').value_or(1);
   const std::int64_t vocabulary = session.model().config.vocabulary;
-  const auto count = static_cast<std::int64_t>(ids.size());
-  for (const std::int32_t id : ids) {
-    if (id >= 0 && id < vocabulary) continue;
-    return Error{ErrorCode::BadInput,
-                 Fault::User,
-                 "text",
-                 "a token id is outside the vocabulary",
-                 fmt::format("0 to {}", vocabulary - 1),
-                 fmt::format("{}", id),
-                 {}};
-  }
-  const std::int64_t length = count - 1;  // of the one pass over all that is fed
-  Likelihood out;
-  for (std::int64_t at = 0; at < count - 1; at += chunk) {
-    const std::int64_t end = std::min(at + chunk, count - 1);
+  const std::int64_t length = std::ssize(ids) - 1;  // of the one pass over all that is fed
+  ++out.windows;
+  for (std::int64_t at = 0; at < length; at += chunk) {
+    const std::int64_t end = std::min(at + chunk, length);
     const std::vector<std::int32_t> part(ids.begin() + at, ids.begin() + end);
     std::vector<Session::Row> rows;
     rows.reserve(static_cast<std::size_t>(end - at));
@@ -54,6 +37,39 @@ Result<Likelihood> likelihood(Session& session, std::span<const std::int32_t> id
           ids[static_cast<std::size_t>(at + i + 1)]);
       ++out.tokens;
     }
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<Likelihood> likelihood(Session& session, std::span<const std::int32_t> ids) {
+  if (ids.size() < 2) {
+    return Error{ErrorCode::BadInput,
+                 Fault::User,
+                 "text",
+                 "a likelihood needs a token to predict",
+                 "at least 2 tokens",
+                 fmt::format("{}", ids.size()),
+                 {}};
+  }
+  const std::int64_t vocabulary = session.model().config.vocabulary;
+  for (const std::int32_t id : ids) {
+    if (id >= 0 && id < vocabulary) continue;
+    return Error{ErrorCode::BadInput,
+                 Fault::User,
+                 "text",
+                 "a token id is outside the vocabulary",
+                 fmt::format("0 to {}", vocabulary - 1),
+                 fmt::format("{}", id),
+                 {}};
+  }
+  Likelihood out;
+  const std::int64_t last = std::ssize(ids) - 1;
+  for (std::int64_t first = 0; first < last; first += session.model().context) {
+    const std::int64_t fed = std::min(session.model().context, last - first);
+    HONE_TRY(add_window(
+        session, ids.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(fed + 1)), out));
   }
   return out;
 }

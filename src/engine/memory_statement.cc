@@ -172,6 +172,7 @@ Result<Fit> what_fits(const Checkpoint& checkpoint, const EngineOptions& options
   const OptimisedModel model = HONE_TRY(optimise(checkpoint, options));
   const std::int64_t context = HONE_TRY(plan_bound(model.config, options)).find('C').value_or(1);
   Fit fit;
+  fit.least_bytes = HONE_TRY(total_at(checkpoint, model, options, 1, 1, tokenizer));
   fit.max_context = HONE_TRY(largest(model.config.context_length, budget_bytes, [&](std::int64_t n) {
     return total_at(checkpoint, model, options, n, options.batch, tokenizer);
   }));

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <exception>
 #include <fmt/format.h>
 #include <malloc.h>
+#include <system_error>
 #include <thread>
 
 #include "base/machine.h"
@@ -39,7 +41,27 @@ Result<CompiledModel> compile_apart(const Checkpoint& checkpoint, const EngineOp
   (void)find_op("");
   (void)all_kernels();
   std::optional<Result<CompiledModel>> compiled;
-  std::thread([&] { compiled.emplace(compile(checkpoint, options)); }).join();
+  std::exception_ptr
+      thrown;  // out of memory, say: it belongs to the caller's thread, as without the other one
+  const auto work = [&] {
+    try {
+      compiled.emplace(compile(checkpoint, options));
+    } catch (...) {
+      thrown = std::current_exception();
+    }
+  };
+  try {
+    std::thread(work).join();
+  } catch (const std::system_error& refused) {
+    return Error{ErrorCode::DoesNotFit,
+                 Fault::User,
+                 "system",
+                 "the system refused a thread",
+                 "one to compile the model on",
+                 refused.what(),
+                 "raise the limits on processes and on memory (ulimit -u, ulimit -v, pids.max)"};
+  }
+  if (thrown) std::rethrow_exception(thrown);
   if (!compiled->ok()) return std::move(*compiled).error();
   CompiledModel compact = compiled->value();
   for (Step& step : compact.plan.steps) {
@@ -157,7 +179,9 @@ Result<std::span<const float>> Session::step(std::span<const std::vector<std::in
                             {'C', context},
                             {'R', static_cast<std::int64_t>(rows.size())}}));
   HONE_TRY(fill_inputs(ids, past, rows, lengths, tokens));
+  const std::int64_t launches = executor_->launches();
   executor_->run();
+  last_launches_ = executor_->launches() - launches;
   return output("logits");
 }
 

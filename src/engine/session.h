@@ -31,6 +31,8 @@ class Session {
   const EngineOptions& options() const { return options_; }
   const CompiledModel& model() const { return model_; }
   const MemoryStatement& memory() const { return memory_; }
+  // Kernels that the last step() launched, counted by the executor.
+  std::int64_t launches_of_last_step() const { return last_launches_; }
   // nullptr if the checkpoint carries no tokenizer.
   const Tokenizer* tokenizer() const { return tokenizer_ ? &*tokenizer_ : nullptr; }
   const GenerationDefaults& generation_defaults() const { return defaults_; }
@@ -69,6 +71,7 @@ class Session {
   EngineOptions options_;
   std::optional<Checkpoint> checkpoint_;
   CompiledModel model_;
+  std::int64_t last_launches_ = 0;
   MemoryStatement memory_;
   std::optional<Tokenizer> tokenizer_;
   GenerationDefaults defaults_;

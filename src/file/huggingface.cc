@@ -154,6 +154,9 @@ Status read_shards(Checkpoint& out, const std::string& folder) {
 }  // namespace
 
 Result<Checkpoint> read_huggingface(const std::string& folder) {
+  std::error_code refused;
+  (void)std::filesystem::directory_iterator(folder, refused);
+  if (refused) return system_error(folder, "the folder must be readable", refused.value());
   const bool has_part =
       std::ranges::any_of(kPartNames, [&](const char* name) { return has_file(folder, name); });
   const bool has_weights = has_file(folder, kWeights) || has_file(folder, kIndex);

@@ -74,16 +74,20 @@ Result<std::optional<Tokenizer>> load_tokenizer(const Checkpoint& checkpoint) {
   return std::optional<Tokenizer>(std::move(tokenizer));
 }
 
-Result<Tokenizer> require_tokenizer(const Checkpoint& checkpoint) {
-  std::optional<Tokenizer> tokenizer = HONE_TRY(load_tokenizer(checkpoint));
-  if (tokenizer) return std::move(*tokenizer);
+Error no_tokenizer(const std::string& path) {
   return Error{ErrorCode::BadModel,
-               Fault::User,
-               checkpoint.path,
+               Fault::File,
+               path,
                "the model carries no tokenizer",
                "tokenizer.ggml.* keys of a GGUF file, or tokenizer.json or tokenizer.model in the folder",
                "none",
-               "add the tokenizer's files to the folder"};
+               "add the tokenizer's files to the folder, or give token ids: --ids 1,2,3"};
+}
+
+Result<Tokenizer> require_tokenizer(const Checkpoint& checkpoint) {
+  std::optional<Tokenizer> tokenizer = HONE_TRY(load_tokenizer(checkpoint));
+  if (tokenizer) return std::move(*tokenizer);
+  return no_tokenizer(checkpoint.path);
 }
 
 TokenizerMemory memory_of(const std::optional<Tokenizer>& tokenizer) {

@@ -18,7 +18,10 @@ Result<std::optional<Tokenizer>> load_tokenizer(const Checkpoint& checkpoint);
 // As above, as data.
 Result<std::optional<TokenizerSpec>> load_tokenizer_spec(const Checkpoint& checkpoint);
 
-// As above; none is an error (BadModel).
+// The error (BadModel) of a model that carries none.
+Error no_tokenizer(const std::string& path);
+
+// As load_tokenizer; none is an error.
 Result<Tokenizer> require_tokenizer(const Checkpoint& checkpoint);
 
 // What a tokenizer takes; all 0 for none.

@@ -80,12 +80,12 @@ class PromptTest(CommandTest):
         self.fails_both(3, "logits", LLAMA, "--ids", "1,2,3,4", "--ctx", 3, "--out", self.path("o"), says=("3 tokens", "4 tokens"))
         self.fails_both(3, "logits", LLAMA, "--ids", "1", "--ctx", 3, "--out", self.path("o"), "--batch-with", "1,2,3,4",
                         says=("3 tokens", "4 tokens"))
-        self.fails_both(3, "perplexity", LLAMA, "--ids", "1,2,3,4,5", "--ctx", 3, says=("3 tokens", "4 tokens"))
         self.assertFalse(os.path.exists(self.path("o")))
 
     def test_a_full_context_is_not_too_long(self):
         self.ok("run", LLAMA, "--ids", "1,2,3", "--ctx", 3, "-n", 1)
-        self.ok("perplexity", LLAMA, "--ids", "1,2,3,4", "--ctx", 3)
+        self.assertEqual(self.answer("perplexity", LLAMA, "--ids", "1,2,3,4", "--ctx", 3)["windows"], 1)
+        self.assertEqual(self.answer("perplexity", LLAMA, "--ids", "1,2,3,4,5", "--ctx", 3)["windows"], 2)
 
     def test_empty(self):
         for flags in (("-p", ""), ("-f", "/dev/null"), ()):

@@ -50,6 +50,9 @@ TEST(MachineFindings, AHealthyMachineHasNone) {
 TEST(MachineFindings, EachPitIsFoundWithItsMend) {
   expect_one(with([](MachineState& s) { s.processor.best = Isa::Avx2; }), "isa-masked",
              "the hypervisor masks the rest", "host-passthrough");
+  expect_one(with([](MachineState& s) { s.isa_asked = Isa::Portable; }), "isa-forced", "asks for portable",
+             "unset HONE_ISA");
+  EXPECT_TRUE(with([](MachineState& s) { s.isa_asked = s.processor.best; }).empty());
   expect_one(with([](MachineState& s) { s.amx = AmxPermission::Refused; }), "amx-refused", "tile data",
              "seccomp");
   expect_one(with([](MachineState& s) { s.system.governor = "powersave"; }), "governor", "powersave",

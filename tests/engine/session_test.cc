@@ -195,5 +195,28 @@ TEST(Likelihood, IsTheSumOverTheLogits) {
   EXPECT_NEAR(sum->nll_sum, expected, 1e-9 * expected);
 }
 
+// Windows are texts of their own that share a token: the same bits as one after the other.
+TEST(Likelihood, ALongTextIsCutIntoWindows) {
+  EngineOptions options = small_options();
+  options.all_logits = true;
+  options.context = 6;
+  options.chunk = 4;
+  const std::unique_ptr<Session> session = open_session(data_path(kModel), options);
+  ASSERT_NE(session, nullptr);
+  const Ids ids{7, 300, 12, 511, 0, 45, 46, 47, 48, 200, 201, 202, 203, 204, 205, 206};
+  const Result<Likelihood> whole = likelihood(*session, ids);
+  ASSERT_TRUE(whole.ok()) << describe(whole.error());
+  EXPECT_EQ(whole->windows, 3);
+  EXPECT_EQ(whole->tokens, 15);
+  double sum = 0;
+  for (const auto& [first, count] : {std::pair{0, 7}, {6, 7}, {12, 4}}) {
+    const Result<Likelihood> part = likelihood(*session, std::span(ids).subspan(first, count));
+    ASSERT_TRUE(part.ok());
+    EXPECT_EQ(part->windows, 1);
+    sum += part->nll_sum;
+  }
+  EXPECT_NEAR(whole->nll_sum, sum, 1e-12 * sum);
+}
+
 }  // namespace
 }  // namespace hone::test
