@@ -15,6 +15,8 @@ namespace hone {
 namespace {
 
 constexpr std::uint32_t kNoSpmId = 0xFFFFFFFFU;
+// Symbols from which on walking all ranks costs less than a heap that no cache holds.
+constexpr std::size_t kLongRegion = 65536;
 
 class SpmBpeEncoder : public WordEncoder {
  public:
@@ -78,6 +80,11 @@ class SpmBpeEncoder : public WordEncoder {
     const char* begin;
     bool last;  // what was appended last is an unknown character
   };
+  // A pair that a merge made, in the list of its rank.
+  struct Later {
+    std::uint32_t position;
+    std::uint32_t before;  // the next one of the list
+  };
   // How an Unused piece was made: bytes of its left part.
   using Halves = std::unordered_map<std::uint32_t, std::uint32_t>;
 
@@ -100,74 +107,137 @@ class SpmBpeEncoder : public WordEncoder {
     Halves halves;
     start_symbols(text, s);
     merge_symbols(text, s, halves);
-    for (std::uint32_t i = 0; i != kNoSpmId; i = s.next[i]) {
-      const std::uint32_t begin = s.begins[i];
-      const std::uint32_t end =
-          s.next[i] == kNoSpmId ? static_cast<std::uint32_t>(text.size()) : s.begins[s.next[i]];
+    for (std::uint32_t i = 0; i != kNoSpmId; i = s.symbols[i].next) {
+      const std::uint32_t begin = s.symbols[i].begin;
+      const std::uint32_t end = s.symbols[i].next == kNoSpmId ? static_cast<std::uint32_t>(text.size())
+                                                              : s.symbols[s.symbols[i].next].begin;
       emit(text.substr(begin, end - begin), halves, unknowns, out);
     }
   }
 
   static void start_symbols(std::string_view text, EncoderScratch& s) {
-    s.begins.clear();
+    s.symbols.clear();
     for (std::size_t at = 0; at < text.size(); at += spm_character(text.substr(at))) {
-      s.begins.push_back(static_cast<std::uint32_t>(at));
+      s.symbols.push_back({static_cast<std::uint32_t>(at), kNoSpmId, kNoSpmId, kNoSpmId});
     }
-    const auto count = static_cast<std::uint32_t>(s.begins.size());
-    s.next.resize(count);
-    s.previous.resize(count);
-    s.rank.assign(count, kNoSpmId);
-    for (std::uint32_t i = 0; i < count; ++i) {
-      s.previous[i] = i == 0 ? kNoSpmId : i - 1;
-      s.next[i] = i + 1 == count ? kNoSpmId : i + 1;
+    const auto count = static_cast<std::uint32_t>(s.symbols.size());
+    for (std::uint32_t i = 1; i < count; ++i) {
+      s.symbols[i].previous = i - 1;
+      s.symbols[i - 1].next = i;
     }
-    s.queue.clear();
   }
 
-  // s.rank[i]: rank of the piece that symbol i and the next one make. An entry of the queue is stale when it
-  // is another by now; entries of one rank at one place are all the same.
+  // s.symbols[i].rank: rank of the piece that symbol i and the next one make. An entry of a queue is stale
+  // when it is another by now; entries of one rank at one place are all the same.
+  bool renew(std::string_view text, std::uint32_t i, EncoderScratch& s, Halves& halves) const {
+    s.symbols[i].rank = kNoSpmId;
+    const std::uint32_t second = s.symbols[i].next;
+    if (second == kNoSpmId) return false;
+    const std::size_t end =
+        s.symbols[second].next == kNoSpmId ? text.size() : s.symbols[s.symbols[second].next].begin;
+    const std::uint32_t id = find_piece(text.substr(s.symbols[i].begin, end - s.symbols[i].begin));
+    if (id == kNoSpmId) return false;
+    s.symbols[i].rank = ranks_[id];
+    if (any_unused_ && vocabulary_.type(static_cast<std::int32_t>(id)) == TokenType::Unused) {
+      halves[id] = s.symbols[second].begin - s.symbols[i].begin;
+    }
+    return true;
+  }
+
+  // Joins symbol `at` and the next one; push(i) is told of each pair that this makes.
+  template <class Push>
+  void join(std::string_view text, std::uint32_t at, EncoderScratch& s, Halves& halves,
+            const Push& push) const {
+    const std::uint32_t right = s.symbols[at].next;
+    s.symbols[at].next = s.symbols[right].next;
+    s.symbols[right].rank = kNoSpmId;
+    if (s.symbols[at].next != kNoSpmId) s.symbols[s.symbols[at].next].previous = at;
+    const std::uint32_t left = s.symbols[at].previous;
+    if (left != kNoSpmId && renew(text, left, s, halves)) push(left);
+    if (renew(text, at, s, halves)) push(at);
+  }
+
+  static std::uint64_t entry_of(const EncoderScratch& s, std::uint32_t i) {
+    return (static_cast<std::uint64_t>(s.symbols[i].rank) << 32) | i;
+  }
+
   void merge_symbols(std::string_view text, EncoderScratch& s, Halves& halves) const {
-    const auto pair_text = [&](std::uint32_t i) {
-      const std::uint32_t second = s.next[i];
-      const std::size_t end = s.next[second] == kNoSpmId ? text.size() : s.begins[s.next[second]];
-      return text.substr(s.begins[i], end - s.begins[i]);
-    };
-    const auto renew = [&](std::uint32_t i) {
-      s.rank[i] = kNoSpmId;
-      if (s.next[i] == kNoSpmId) return false;
-      const std::uint32_t id = find_piece(pair_text(i));
-      if (id == kNoSpmId) return false;
-      s.rank[i] = ranks_[id];
-      s.queue.push_back((static_cast<std::uint64_t>(ranks_[id]) << 32) | i);
-      if (any_unused_ && vocabulary_.type(static_cast<std::int32_t>(id)) == TokenType::Unused) {
-        halves[id] = s.begins[s.next[i]] - s.begins[i];
-      }
-      return true;
-    };
-    for (std::uint32_t i = 0; i < s.begins.size(); ++i) renew(i);
+    if (s.symbols.size() > kLongRegion) return merge_by_buckets(text, s, halves);
     // The pairs of the start are sorted once; only those that merges make need the heap.
-    s.sorted.swap(s.queue);
+    s.sorted.clear();
+    for (std::uint32_t i = 0; i < s.symbols.size(); ++i) {
+      if (renew(text, i, s, halves)) s.sorted.push_back(entry_of(s, i));
+    }
     std::ranges::sort(s.sorted);
     s.queue.clear();
+    const auto push = [&](std::uint32_t i) {
+      s.queue.push_back(entry_of(s, i));
+      std::ranges::push_heap(s.queue, std::greater<>());
+    };
     std::size_t first = 0;
     while (first < s.sorted.size() || !s.queue.empty()) {
-      std::uint64_t top = 0;
-      if (s.queue.empty() || (first < s.sorted.size() && s.sorted[first] <= s.queue.front())) {
-        top = s.sorted[first++];
-      } else {
-        top = s.queue.front();
-        std::ranges::pop_heap(s.queue, std::greater<>());
-        s.queue.pop_back();
-      }
+      const bool from_sorted =
+          s.queue.empty() || (first < s.sorted.size() && s.sorted[first] <= s.queue.front());
+      const std::uint64_t top = from_sorted ? s.sorted[first++] : take_front(s.queue);
       const auto at = static_cast<std::uint32_t>(top);
-      if (s.rank[at] != static_cast<std::uint32_t>(top >> 32)) continue;
-      const std::uint32_t right = s.next[at];
-      s.next[at] = s.next[right];
-      s.rank[right] = kNoSpmId;
-      if (s.next[at] != kNoSpmId) s.previous[s.next[at]] = at;
-      if (s.previous[at] != kNoSpmId && renew(s.previous[at]))
+      if (s.symbols[at].rank == static_cast<std::uint32_t>(top >> 32)) join(text, at, s, halves, push);
+    }
+  }
+
+  static std::uint64_t take_front(std::vector<std::uint64_t>& heap) {
+    const std::uint64_t top = heap.front();
+    std::ranges::pop_heap(heap, std::greater<>());
+    heap.pop_back();
+    return top;
+  }
+
+  // The order of the heap, in linear time: a bucket of positions for each rank. What a merge makes mostly
+  // ranks behind it, so the buckets are walked upwards, each put in order once when its turn comes; what
+  // ranks before the bucket that is being walked, or in it, goes to a heap beside (s.queue) that stays small.
+  void merge_by_buckets(std::string_view text, EncoderScratch& s, Halves& halves) const {
+    s.bucket_of.assign(ranks_.size() + 1, 0);  // first how many, then where each rank's positions begin
+    std::vector<Later> later;                  // pairs that merges made, a list for each rank
+    std::vector<std::uint32_t> last_of(ranks_.size(), kNoSpmId);
+    const auto count = static_cast<std::uint32_t>(s.symbols.size());
+    for (std::uint32_t i = 0; i < count; ++i) {
+      if (renew(text, i, s, halves)) ++s.bucket_of[s.symbols[i].rank + 1];
+    }
+    std::partial_sum(s.bucket_of.begin(), s.bucket_of.end(), s.bucket_of.begin());
+    std::vector<std::uint32_t> starts(s.bucket_of.back());
+    std::vector<std::uint32_t> fill(s.bucket_of.begin(), s.bucket_of.end() - 1);
+    for (std::uint32_t i = 0; i < count; ++i) {
+      if (s.symbols[i].rank != kNoSpmId) starts[fill[s.symbols[i].rank]++] = i;
+    }
+    s.queue.clear();
+    std::uint32_t walked = 0;
+    const auto push = [&](std::uint32_t i) {
+      if (s.symbols[i].rank <= walked) {
+        s.queue.push_back(entry_of(s, i));
         std::ranges::push_heap(s.queue, std::greater<>());
-      if (renew(at)) std::ranges::push_heap(s.queue, std::greater<>());
+        return;
+      }
+      later.push_back({i, last_of[s.symbols[i].rank]});
+      last_of[s.symbols[i].rank] = static_cast<std::uint32_t>(later.size() - 1);
+    };
+    const auto join_if_fresh = [&](std::uint64_t entry) {
+      const auto at = static_cast<std::uint32_t>(entry);
+      if (s.symbols[at].rank == static_cast<std::uint32_t>(entry >> 32)) join(text, at, s, halves, push);
+    };
+    std::vector<std::uint32_t> positions;
+    for (std::uint32_t rank = 0; rank < ranks_.size(); ++rank) {
+      walked = rank;
+      positions.assign(starts.begin() + s.bucket_of[rank], starts.begin() + s.bucket_of[rank + 1]);
+      const std::size_t in_order = positions.size();
+      for (std::uint32_t each = last_of[rank]; each != kNoSpmId; each = later[each].before) {
+        positions.push_back(later[each].position);
+      }
+      if (positions.size() > in_order) std::ranges::sort(positions);
+      for (const std::uint32_t at : positions) {
+        const std::uint64_t entry = (static_cast<std::uint64_t>(rank) << 32) | at;
+        while (!s.queue.empty() && s.queue.front() < entry) join_if_fresh(take_front(s.queue));
+        join_if_fresh(entry);
+      }
+      while (!s.queue.empty()) join_if_fresh(take_front(s.queue));
     }
   }
 

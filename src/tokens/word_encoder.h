@@ -20,8 +20,16 @@ struct EncoderScratch {
   std::vector<std::uint32_t> ids;
   std::vector<std::uint32_t> next;
   std::vector<std::uint32_t> previous;
-  std::vector<std::uint32_t> rank;    // of the pair that starts here
-  std::vector<std::uint32_t> begins;  // byte at which the symbol starts
+  std::vector<std::uint32_t> rank;  // of the pair that starts here
+  // The same of SentencePiece's BPE, together: a merge touches the four of a symbol and its neighbours, far
+  // from the last one.
+  struct Symbol {
+    std::uint32_t begin;  // byte
+    std::uint32_t next;
+    std::uint32_t previous;
+    std::uint32_t rank;  // of the pair that starts here
+  };
+  std::vector<Symbol> symbols;
   std::vector<std::uint64_t> queue;   // (rank << 32) | position, a min-heap
   std::vector<std::uint64_t> sorted;  // entries of the queue that were there at the start
   // Of words far too long for one heap: the positions of each rank, and which ranks have any.
