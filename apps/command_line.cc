@@ -197,7 +197,7 @@ Flag Flag::required(bool value) const {
   return *this;
 }
 
-Flag Flag::excludes(Flag other) const {
+Flag Flag::excludes(const Flag& other) const {
   option_->excludes(other.option_);
   return *this;
 }

@@ -30,7 +30,7 @@ class Flag {
   Flag(CLI::Option* option, std::shared_ptr<FlagRules> rules) : option_(option), rules_(std::move(rules)) {}
 
   Flag required(bool value = true) const;
-  Flag excludes(Flag other) const;
+  Flag excludes(const Flag& other) const;
   // The help text shows the value that the variable has now.
   Flag show_default() const;
   // "a,b" is two values.

@@ -121,13 +121,12 @@ bool context_full(const RunFlags& flags, const Generation& made) {
 // `chatting`: there is a conversation to forget.
 void note_full_context(const Session& session, bool chatting) {
   const CompiledModel& model = session.model();
-  std::string remedy = chatting ? "/reset forgets the conversation" : "";
-  if (model.config.context_length > model.context) {
-    remedy +=
-        fmt::format("{}--ctx gives more room, up to {}", chatting ? "; " : "", model.config.context_length);
-  }
-  print_note(fmt::format("note: the answer stops because the context of {} is full (--ctx){}{}\n",
-                         counted(model.context, "token"), remedy.empty() ? "" : "; ", remedy));
+  const std::string remedy = model.config.context_length > model.context
+                                 ? fmt::format("--ctx gives more room, up to {}", model.config.context_length)
+                                 : "it is the largest that the model has";
+  print_note(fmt::format("note: the answer stops because the context of {} is full; {}{}\n",
+                         counted(model.context, "token"), chatting ? "/reset forgets the conversation; " : "",
+                         remedy));
 }
 
 std::string_view finish_name(const RunFlags& flags, const Generation& made) {
