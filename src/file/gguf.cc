@@ -237,7 +237,13 @@ Status GgufParser::parse_metadata() {
     const std::string_view key = HONE_TRY(parse_name("a metadata key"));
     const MetadataType type = HONE_TRY(parse_value_type("a metadata value type"));
     const std::uint64_t value_at = reader_.position();
-    const MetadataValue value = HONE_TRY(parse_value(type));
+    Result<MetadataValue> parsed = parse_value(type);
+    if (!parsed.ok()) {
+      Error error = std::move(parsed).error();
+      error.where += fmt::format(", value of {}", key);
+      return error;
+    }
+    const MetadataValue value = *parsed;
     if (key == kGgufAlignmentKey) HONE_TRY(read_alignment(value_at, value));
     out_.metadata.add(key, value);
   }
