@@ -186,10 +186,13 @@ class ChatTest(CommandTest):
 
     def test_pasted_lines_are_one_prompt(self):
         terminal = self.start(LLAMA, "-n", "6", "--raw", "--ignore-end")
-        self.assertTrue(terminal.raw.endswith(b"> \x1b[?2004h"), terminal.raw)
         terminal.say("\x1b[200~a river\rof the mill\ründ\x1b[201~")
         self.assertEqual(terminal.answers, self.ok("run", LLAMA, "-p", "a river\nof the mill\nünd", "--raw", "-n", "6", "--ignore-end").out)
         terminal.key("\x04")
+        terminal.process.wait(timeout=60)
+        terminal.rest()
+        # Marks are asked for at each prompt, and no longer when it is left.
+        self.assertEqual(re.findall(rb"2004[hl]", terminal.raw), [b"2004h", b"2004l"] * 2)
         self.assertEqual(terminal.end(), 0)
 
     def test_terminal_without_escape_sequences(self):
@@ -199,6 +202,7 @@ class ChatTest(CommandTest):
             terminal.wait_for("> ")
             terminal.say("a", wait="\n> ")
             terminal.key("\x04")
+            terminal.process.wait(timeout=60)
             terminal.rest()
             self.assertNotIn(b"\x1b", terminal.raw)
             self.assertEqual(terminal.end(), 0)
@@ -211,6 +215,7 @@ class ChatTest(CommandTest):
         terminal.process.wait(timeout=60)
         self.assertEqual(termios.tcgetattr(terminal.slave), terminal.state)
         shown = terminal.rest()
+        self.assertTrue(terminal.raw.rstrip().endswith(b"\x1b[?2004l"), terminal.raw)
         self.assertNotIn("error", shown)
         self.assertNotIn("interrupted", shown)
         self.assertTrue(shown.endswith("\n"), shown)
