@@ -6,6 +6,7 @@
 #include "apps/check_ids.h"
 #include "apps/interrupt.h"
 #include "apps/line_editor.h"
+#include "apps/plural.h"
 #include "apps/report_error.h"
 #include "apps/text_io.h"
 #include "tokens/chat.h"
@@ -17,7 +18,7 @@ constexpr std::string_view kHelp =
     "/reset   forget the conversation\n"
     "/stats   speed of the last answer, and the room that is left\n"
     "/help    this\n"
-    "/quit    leave; so does Ctrl-D. Ctrl-C stops an answer, and leaves at the prompt\n";
+    "/quit    leave; so do /exit, /bye and Ctrl-D. Ctrl-C stops an answer, and leaves at the prompt\n";
 
 class Conversation {
  public:
@@ -39,7 +40,12 @@ class Conversation {
     auto messages = messages_;
     messages.push_back({{"role", "user"}, {"content", line}});
     const std::vector<std::int32_t> ids = HONE_TRY(encode(line, messages));
-    HONE_TRY(check_length(session_, static_cast<std::int64_t>(ids.size())));
+    Status fits = check_length(session_, std::ssize(ids));
+    if (!fits.ok()) {
+      Error error = std::move(fits).error();
+      error.next_step = "/reset forgets the conversation; " + error.next_step;
+      return error;
+    }
     // Keys of another length's rotary table are of no use to this one.
     if (session_.model().config.depends_on_length()) held_.clear();
     std::size_t shared = 0;
@@ -58,7 +64,8 @@ class Conversation {
   void stats() const {
     if (!last_) return print_note("no answer yet\n");
     settings_.report(*last_);
-    print_note(fmt::format("{} tokens of {} are taken\n", held_.size() + 1, session_.model().context));
+    print_note(fmt::format("{} of {} are taken\n", counted(std::ssize(held_) + 1, "token"),
+                           session_.model().context));
   }
 
  private:
@@ -101,9 +108,9 @@ Status chat(const ChatSettings& settings, Session& session) {
   LineEditor editor("> ");
   print_note("/help lists the commands\n");
   while (true) {
-    end_on_interrupt_at_prompt();
+    end_on_interrupt_at_prompt(LineEditor::farewell());
     const std::optional<std::string> line = editor.read();
-    if (!line || *line == "/quit") return {};
+    if (!line || *line == "/quit" || *line == "/exit" || *line == "/bye") return {};
     if (line->find_first_not_of(" \t") == std::string::npos) continue;
     if (*line == "/reset") {
       conversation.reset();

@@ -27,8 +27,8 @@ struct ChatSettings {
 Result<std::string> render_prompt(const std::string& model, const Tokenizer& tokenizer,
                                   const nlohmann::ordered_json& messages);
 
-// Until Ctrl-D, /quit, or Ctrl-C at the prompt (which ends the process). What goes wrong with one message is
-// reported and the conversation goes on without it.
+// Until Ctrl-D, /quit, /exit, /bye, or Ctrl-C at the prompt (which ends the process). What goes wrong with
+// one message is reported and the conversation goes on without it.
 Status chat(const ChatSettings& settings, Session& session);
 
 }  // namespace hone

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "apps/plural.h"
+
 namespace hone {
 
 Status check_vocabulary(const Session& session, std::span<const std::int32_t> ids) {
@@ -27,8 +29,8 @@ Status check_length(const Session& session, std::int64_t length) {
                Fault::User,
                "context",
                "the sequence is longer than the context",
-               fmt::format("at most {} tokens", model.context),
-               fmt::format("{} tokens", length),
+               "at most " + counted(model.context, "token"),
+               counted(length, "token"),
                room ? fmt::format("--ctx up to {}, or a shorter text", model.config.context_length)
                     : "a shorter text"};
 }

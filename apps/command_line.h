@@ -3,9 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
+
+#include "base/result.h"
 
 // NOLINTNEXTLINE(readability-identifier-naming): its name in CLI11
 namespace CLI {
@@ -15,21 +19,31 @@ class Option;
 
 namespace hone {
 
+struct FlagRules;
+
+inline constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max();
+inline constexpr std::string_view kZeroIsDefault = "0 for the default";
+
 // A flag or an operand of a command. A handle: valid as long as the command line it belongs to.
 class Flag {
  public:
-  explicit Flag(CLI::Option* option) : option_(option) {}
+  Flag(CLI::Option* option, std::shared_ptr<FlagRules> rules) : option_(option), rules_(std::move(rules)) {}
 
   Flag required(bool value = true) const;
-  Flag excludes(Flag other) const;
+  Flag excludes(const Flag& other) const;
   // The help text shows the value that the variable has now.
   Flag show_default() const;
   // "a,b" is two values.
   Flag split_at_commas() const;
+  // A whole number's lowest and highest value. `note` follows them in a message: "0 is off".
+  Flag within(std::int64_t lowest, std::int64_t highest, std::string_view note = {}) const;
+  // '' is a value like any other; without this it is an error.
+  Flag may_be_empty() const;
   bool given() const;
 
  private:
   CLI::Option* option_;
+  std::shared_ptr<FlagRules> rules_;
 };
 
 // The program itself, or one of its verbs. A handle like Flag.
@@ -38,7 +52,7 @@ class Command {
   explicit Command(CLI::App* app) : app_(app) {}
 
   // `names` as "-p,--prompt", or a bare word for an operand. The variable must outlive the parse; what it
-  // holds is the default. A list takes every occurrence.
+  // holds is the default. A list takes every occurrence, everything else one.
   Flag option(const char* names, std::string& value, const char* help) const;
   Flag option(const char* names, std::int32_t& value, const char* help) const;
   Flag option(const char* names, std::int64_t& value, const char* help) const;
@@ -62,7 +76,7 @@ class Command {
 struct ParseOutcome {
   enum class Kind { Run, HelpShown, Wrong };
   Kind kind = Kind::Run;
-  std::string message;  // what is wrong
+  Error error{};  // what is wrong (Usage)
 };
 
 class CommandLine {
@@ -75,7 +89,8 @@ class CommandLine {
   Command program() const { return Command(app_.get()); }
   // A verb; from the first one on, one must be given.
   Command add_verb(const char* name, const char* help) const;
-  // Sets the variables. Writes the help text to stdout when it is asked for.
+  // Sets the variables. Writes the help text to stdout when it is asked for: by --help, or by the first
+  // argument `help`. --version is the verb `version`, if there is one.
   ParseOutcome parse(int count, char** values) const;
 
  private:

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "apps/plural.h"
 #include "apps/text_io.h"
 
 namespace hone {
@@ -40,27 +41,30 @@ constexpr std::array kReals{
 void GenerationFlags::add_to(const Command& verb) {
   SamplerOptions& sampler = values_.sampler;
   // Where no flag is given, the checkpoint's recommendation counts before these.
-  add("max-tokens", verb.option("-n,--max-tokens", values_.max_tokens, "most tokens to make").show_default());
+  add("max-tokens", verb.option("-n,--max-tokens", values_.max_tokens, "most tokens to make")
+                        .show_default()
+                        .within(1, kNoLimit));
   for (const RealRow& row : kReals) {
     add(row.option, verb.option(row.flag, sampler.*row.member, row.help).show_default());
   }
-  add("top-k", verb.option("--top-k", sampler.top_k, "keep the k most likely; 0 is off").show_default());
+  add("top-k", verb.option("--top-k", sampler.top_k, "keep the k most likely; 0 is off")
+                   .show_default()
+                   .within(0, kNoLimit, "0 is off"));
   verb.option("--seed", sampler.seed, "of the draws").show_default();
   verb.option("--stop", values_.stop, "a text that ends the answer; may be given again");
   verb.flag("--ignore-end", ignore_end_, "go on after an end token");
 }
 
 Status GenerationFlags::check() const {
-  if (values_.max_tokens < 1) {
-    return Error{ErrorCode::Usage,
-                 Fault::User,
-                 "--max-tokens",
-                 "an answer has at least one token",
-                 "1 or more",
-                 fmt::format("{}", values_.max_tokens),
-                 {}};
-  }
-  return {};
+  const auto fault = find_fault(values_.sampler);
+  if (!fault) return {};
+  return Error{ErrorCode::Usage,
+               Fault::User,
+               fmt::format("--{}", fault->option),
+               "the number is out of range",
+               std::string(fault->expected),
+               fmt::format("{}", fault->actual),
+               {}};
 }
 
 Status GenerationFlags::apply(const GenerationDefaults& defaults, bool strict) {
@@ -112,7 +116,7 @@ std::string GenerationFlags::report() const {
   }
   if (sampler.top_k != 0) add_part("top-k", fmt::format("top-k {}", sampler.top_k));
   if (sampler.temperature != 0) parts.push_back(fmt::format("seed {}", sampler.seed));
-  add_part("max-tokens", fmt::format("at most {} tokens", merged_.max_tokens));
+  add_part("max-tokens", "at most " + counted(merged_.max_tokens, "token"));
   if (!defaults_.end_ids.empty())
     parts.push_back(fmt::format("ends at {}", fmt::join(defaults_.end_ids, " ")));
   return fmt::format("sampling: {}\n", fmt::join(parts, ", "));

@@ -34,7 +34,7 @@ class GenerationFlags {
     std::string_view option;  // "top-k"
     Flag flag;
   };
-  void add(std::string_view option, Flag flag) { flags_.push_back({option, flag}); }
+  void add(std::string_view option, Flag flag) { flags_.push_back({option, std::move(flag)}); }
   bool given(std::string_view option) const;
   // "--top-k", "generation_config.json: top_k", or nothing.
   std::string source(std::string_view option) const;

@@ -13,20 +13,9 @@ namespace {
 
 using hone::Verb;
 
-hone::Json error_document(const hone::Error& error) {
-  return {{"error",
-           {{"code", hone::error_code_name(error.code)},
-            {"fault", hone::fault_name(error.fault)},
-            {"where", error.where},
-            {"message", error.message},
-            {"expected", error.expected},
-            {"actual", error.actual},
-            {"try", error.next_step}}}};
-}
-
-// With --json, stdout carries the error as well.
+// With --json, stdout carries the error as well, unless the verb's own document does.
 int report(const hone::Error& error, bool json) {
-  if (json) hone::print_json(error_document(error));
+  if (json && !hone::json_printed()) hone::print_json({{"error", hone::error_json(error)}});
   return hone::report_error(error, "hone");
 }
 
@@ -36,27 +25,7 @@ int finish() {
   return written.ok() ? hone::kExitDone : hone::report_error(written.error(), "hone");
 }
 
-// The parser says of an unknown verb only that one is missing.
-hone::Error usage_error(const std::vector<Verb>& verbs, std::string_view first, std::string message) {
-  hone::Error out{
-      hone::ErrorCode::Usage,         hone::Fault::User, "command line", std::move(message), {}, {},
-      "hone --help, hone VERB --help"};
-  std::string names;
-  for (const Verb& verb : verbs) {
-    if (verb.command.name() == first) return out;
-    names += (names.empty() ? "" : ", ") + verb.command.name();
-  }
-  out.expected = std::move(names);
-  if (first.empty()) {
-    out.message = "a verb is missing";
-  } else if (first[0] != '-') {
-    out.message = "no verb has this name";
-    out.actual = first;
-  }
-  return out;
-}
-
-hone::Status run_verb(const Verb& verb) {
+hone::Status run_guarded(const Verb& verb) {
   // The last line of defence: a third-party exception or an allocation that failed ends as an error like any
   // other.
   try {
@@ -74,6 +43,17 @@ hone::Status run_verb(const Verb& verb) {
   }
 }
 
+// A usage error that knows no better sends to the verb's own help.
+hone::Status run_verb(const Verb& verb) {
+  hone::Status status = run_guarded(verb);
+  if (status.ok() || status.error().code != hone::ErrorCode::Usage || !status.error().next_step.empty()) {
+    return status;
+  }
+  hone::Error error = std::move(status).error();
+  error.next_step = fmt::format("hone {} --help", verb.command.name());
+  return error;
+}
+
 int main_with_exceptions(int argc, char** argv) {
   const hone::CommandLine line(
       "hone",
@@ -81,15 +61,17 @@ int main_with_exceptions(int argc, char** argv) {
   const std::vector<Verb> verbs{
       hone::add_run(line),      hone::add_explain(line),    hone::add_plan(line),     hone::add_inspect(line),
       hone::add_logits(line),   hone::add_perplexity(line), hone::add_tokenize(line), hone::add_render(line),
-      hone::add_template(line), hone::add_bench(line),      hone::add_quantize(line), hone::add_doctor(line)};
+      hone::add_template(line), hone::add_bench(line),      hone::add_quantize(line), hone::add_doctor(line),
+      hone::add_version(line)};
   // A --json among the arguments decides how even a wrong command line is answered.
   bool json_asked = false;
   for (int i = 1; i < argc; ++i) json_asked = json_asked || std::string_view(argv[i]) == "--json";
-  hone::end_on_interrupt(json_asked ? hone::json_text(error_document(hone::interrupted_error())) : "");
-  hone::ParseOutcome outcome = line.parse(argc, argv);
+  hone::end_on_interrupt(
+      json_asked ? hone::json_text({{"error", hone::error_json(hone::interrupted_error())}}) : "");
+  const hone::ParseOutcome outcome = line.parse(argc, argv);
   if (outcome.kind == hone::ParseOutcome::Kind::HelpShown) return finish();
   if (outcome.kind == hone::ParseOutcome::Kind::Wrong) {
-    return report(usage_error(verbs, argc > 1 ? argv[1] : "", std::move(outcome.message)), json_asked);
+    return report(outcome.error, json_asked);
   }
   for (const Verb& verb : verbs) {
     if (!verb.command.chosen()) continue;

@@ -113,17 +113,10 @@ int main_of(int count, char** values) {
                  "element type of the KV cache, for assign-precision: f32, f16 or bf16");
   program.flag("--int8-activations", arguments.int8_activations,
                "int8 blocks for matmuls, for assign-precision");
-  ParseOutcome outcome = line.parse(count, values);
+  const ParseOutcome outcome = line.parse(count, values);
   if (outcome.kind == ParseOutcome::Kind::HelpShown) return answer_status().ok() ? kExitDone : 1;
   if (outcome.kind == ParseOutcome::Kind::Wrong) {
-    return report_error(Error{ErrorCode::Usage,
-                              Fault::User,
-                              "command line",
-                              std::move(outcome.message),
-                              {},
-                              {},
-                              "hone-opt --help"},
-                        kProgram);
+    return report_error(outcome.error, kProgram);
   }
   const Status status = run(arguments);
   return status.ok() ? kExitDone : report_error(status.error(), kProgram);

@@ -24,6 +24,7 @@ std::string document_text;
 
 termios terminal{};
 bool terminal_known = false;
+std::string farewell_text;
 
 void write_whole(int descriptor, const std::string& text) {
   std::size_t done = 0;
@@ -62,6 +63,12 @@ void end_now(int) {
   _exit(exit_code(ErrorCode::Interrupted));
 }
 
+void end_quietly(int) {
+  if (terminal_known) tcsetattr(STDIN_FILENO, TCSANOW, &terminal);
+  write_whole(STDERR_FILENO, farewell_text);
+  _exit(exit_code(ErrorCode::Interrupted));
+}
+
 void on_interrupt(int) {
   if (flag != 0) end_now(0);
   flag = 1;
@@ -90,9 +97,11 @@ void end_on_interrupt(std::string document) {
   set_handler(end_now);
 }
 
-void end_on_interrupt_at_prompt() {
+void end_on_interrupt_at_prompt(std::string farewell) {
+  // Not while the handler that reads it is set.
+  if (farewell_text.empty()) farewell_text = std::move(farewell);
   if (!terminal_known) terminal_known = tcgetattr(STDIN_FILENO, &terminal) == 0;
-  set_handler(end_now);
+  set_handler(end_quietly);
 }
 
 RemovedOnInterrupt::RemovedOnInterrupt(const std::string& path) : slot_(kSlots) {

@@ -13,9 +13,10 @@ namespace hone {
 // stdout. SIGINT stays ignored where the caller ignores it (a background job of a shell).
 void end_on_interrupt(std::string document);
 
-// The same after a command has begun to read lines from a terminal: the terminal is first put back into the
-// state that it has now.
-void end_on_interrupt_at_prompt();
+// After a command has begun to read lines from a terminal: SIGINT ends the process with the same exit code
+// and without a word. The terminal is first put back into the state that it has at the first call, and gets
+// `farewell`.
+void end_on_interrupt_at_prompt(std::string farewell);
 
 // While it lives, a signal that ends the process (SIGINT, SIGTERM) removes the file first. At most four at a
 // time; more are left as they are.

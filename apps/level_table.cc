@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "apps/plural.h"
 #include "apps/verb.h"
 #include "file/open.h"
 #include "graph/cost.h"
@@ -36,8 +37,8 @@ Result<std::string> level_table(const std::string& path, const EngineOptions& op
   sizes.context = sizes.tokens;
   const LevelNumbers before = HONE_TRY(level_numbers(checkpoint, options, Level::O1, sizes));
   const LevelNumbers after = HONE_TRY(level_numbers(checkpoint, options, Level::O3, sizes));
-  std::string out = fmt::format("{:<28}{:>12}{:>12}{:>9}\n",
-                                fmt::format("{} tokens in one step", sizes.tokens), "O1", "O3", "O3/O1");
+  std::string out = fmt::format("{:<28}{:>12}{:>12}{:>9}\n", counted(sizes.tokens, "token") + " in one step",
+                                "O1", "O3", "O3/O1");
   const auto row = [&](std::string_view name, std::int64_t a, std::int64_t b, bool bytes) {
     out += fmt::format("{:<28}{:>12}{:>12}{:>9.3f}\n", name, bytes ? human_bytes(a) : fmt::format("{}", a),
                        bytes ? human_bytes(b) : fmt::format("{}", b),

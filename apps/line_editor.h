@@ -15,8 +15,12 @@ class LineEditor {
   LineEditor(const LineEditor&) = delete;
   LineEditor& operator=(const LineEditor&) = delete;
 
-  // Without its end. nullopt at the end of the input (Ctrl-D on an empty line).
+  // Without its end; a paste of several lines is one. nullopt at the end of the input (Ctrl-D on an empty
+  // line).
   std::optional<std::string> read();
+
+  // What a process writes to stderr that ends while a line is read.
+  static std::string farewell();
 
  private:
   struct State;

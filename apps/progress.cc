@@ -1,5 +1,6 @@
 #include "apps/progress.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -15,14 +16,16 @@ std::function<void(std::int64_t, std::int64_t)> Progress::callback() {
     const int percent = total > 0 ? static_cast<int>(done * 100 / total) : 100;
     if (percent == last_percent_) return;
     last_percent_ = percent;
-    shown_ = true;
-    print_note(fmt::format("\r{} {:3d} % of {}", what_, percent, human_bytes(total)));
+    const std::string line = fmt::format("{} {:3d} % of {}", what_, percent, human_bytes(total));
+    width_ = std::max(width_, line.size());
+    print_note("\r" + line);
   };
 }
 
 void Progress::done() {
-  if (shown_) print_note("\r\x1b[K");
-  shown_ = false;
+  // Blanks and not an escape sequence, which a terminal may not know.
+  if (width_ > 0) print_note("\r" + std::string(width_, ' ') + "\r");
+  width_ = 0;
 }
 
 }  // namespace hone

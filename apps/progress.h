@@ -16,7 +16,7 @@ class Progress {
 
  private:
   std::string what_;
-  bool shown_ = false;
+  std::size_t width_ = 0;  // of what is shown
   int last_percent_ = -1;
 };
 

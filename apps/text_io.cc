@@ -9,6 +9,8 @@
 #include <system_error>
 #include <unistd.h>
 
+#include "apps/plural.h"
+
 namespace hone {
 namespace {
 
@@ -29,13 +31,9 @@ Error unreadable(const std::string& name, std::string actual) {
 }
 
 Error too_long(const std::string& name, std::int64_t limit, std::string actual) {
-  return Error{ErrorCode::BadInput,
-               Fault::User,
-               name,
-               "the text is too long",
-               fmt::format("at most {} bytes", limit),
-               std::move(actual),
-               "split the text"};
+  return Error{
+      ErrorCode::BadInput, Fault::User,     name, "the text is too long", "at most " + counted(limit, "byte"),
+      std::move(actual),   "split the text"};
 }
 
 Result<std::string> read_all(int descriptor, const std::string& name) {
@@ -46,7 +44,7 @@ Result<std::string> read_all(int descriptor, const std::string& name) {
   const std::int64_t limit = regular ? kMostFileBytes : kMostStreamBytes;
   std::string text;
   if (regular) {
-    if (info.st_size > limit) return too_long(name, limit, fmt::format("{} bytes", info.st_size));
+    if (info.st_size > limit) return too_long(name, limit, counted(info.st_size, "byte"));
     text.reserve(static_cast<std::size_t>(info.st_size));
   }
   std::array<char, 65536> part{};

@@ -1,18 +1,19 @@
 #include "apps/verb.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <fmt/format.h>
 #include <limits>
 #include <sstream>
 
+#include "apps/report_error.h"
+#include "base/thread_pool.h"
+
 namespace hone {
 namespace {
 
-Error usage(std::string flag, std::string message, std::string expected, std::string actual) {
-  return Error{ErrorCode::Usage,    Fault::User,       std::move(flag),   std::move(message),
-               std::move(expected), std::move(actual), "hone VERB --help"};
-}
+bool document_printed = false;
 
 Status parse_level(const std::string& text, EngineOptions& options) {
   constexpr std::string_view kNames[] = {"O0", "O1", "O2", "O3"};
@@ -22,7 +23,7 @@ Status parse_level(const std::string& text, EngineOptions& options) {
       return {};
     }
   }
-  return usage("--level", "no such level", "O0, O1, O2 or O3", text);
+  return usage_error("--level", "no such level", "O0, O1, O2 or O3", text);
 }
 
 Status parse_passes(const std::string& text, EngineOptions& options) {
@@ -31,7 +32,7 @@ Status parse_passes(const std::string& text, EngineOptions& options) {
   while (std::getline(parts, part, ',')) {
     if (part.empty()) continue;
     if (part[0] != '-' || part.size() < 2) {
-      return usage("--passes", "a pass is switched off with '-' before its name", "-fuse-rope", part);
+      return usage_error("--passes", "a pass is switched off with '-' before its name", "-fuse-rope", part);
     }
     options.disabled_passes.push_back(part.substr(1));
   }
@@ -41,18 +42,21 @@ Status parse_passes(const std::string& text, EngineOptions& options) {
 }  // namespace
 
 void CommonFlags::add_to(const Command& verb, bool model_only) {
-  verb.option("MODEL", model, "a GGUF file or a Hugging Face folder").required();
+  verb.option("MODEL", model, "a GGUF file or a Hugging Face folder").required().may_be_empty();
   verb.flag("--json", json, "answer as one JSON document");
   if (model_only) return;
-  verb.option("--threads", threads, "threads; default min(affinity, CPU quota)");
-  verb.option("--memory", memory, "hard budget in bytes, with K, M or G: 8G");
+  static const std::string help_of_memory = fmt::format("hard budget of bytes: {}", kBytesForm);
+  verb.option("--threads", threads, "threads; default min(affinity, CPU quota)")
+      .within(0, ThreadPool::kMaxThreads, kZeroIsDefault);
+  verb.option("--memory", memory, help_of_memory.c_str());
   verb.option("--level", level, "O0 primitive graph, O1 fast kernels, O2 fusion, O3 precision policy")
       .show_default();
   verb.option("--passes", passes, "passes to switch off: --passes=-fuse-rope,-cse");
   verb.option("--kv", kv, "type of the KV cache: f32, f16 or bf16; default by the precision policy");
   verb.option("--isa", isa, "portable, avx2 or avx512; default the best of this machine, or HONE_ISA");
-  verb.option("--ctx", context, "tokens per sequence; default min(the model's, 4096)");
-  verb.option("--chunk", chunk, "prompt tokens per step").show_default();
+  verb.option("--ctx", context, "tokens per sequence; default min(the model's, 4096)")
+      .within(0, kNoLimit, kZeroIsDefault);
+  verb.option("--chunk", chunk, "prompt tokens per step").show_default().within(1, kNoLimit);
   verb.flag("--strict", strict, "a launch on a reference kernel is an error");
 }
 
@@ -62,8 +66,8 @@ Result<std::optional<Isa>> asked_isa(const std::string& flag) {
   if (text.empty()) return std::optional<Isa>();
   const std::optional<Isa> isa = isa_from_name(text);
   if (isa) return isa;
-  return usage(flag.empty() ? "HONE_ISA" : "--isa", "no such instruction set", "portable, avx2 or avx512",
-               text);
+  return usage_error(flag.empty() ? "HONE_ISA" : "--isa", "no such instruction set",
+                     "portable, avx2 or avx512", text);
 }
 
 Result<EngineOptions> CommonFlags::engine_options() const {
@@ -72,17 +76,11 @@ Result<EngineOptions> CommonFlags::engine_options() const {
   HONE_TRY(parse_passes(passes, options));
   if (!kv.empty()) {
     if (kv != "f32" && kv != "f16" && kv != "bf16")
-      return usage("--kv", "no such cache type", "f32, f16 or bf16", kv);
+      return usage_error("--kv", "no such cache type", "f32, f16 or bf16", kv);
     options.kv = dtype_from_name(kv);
   }
   options.isa = HONE_TRY(asked_isa(isa));
   if (!memory.empty()) options.memory = HONE_TRY(parse_bytes("--memory", memory));
-  if (threads < 0)
-    return usage("--threads", "a run has at least one thread", "1 or more, or 0 for the default",
-                 fmt::format("{}", threads));
-  if (context < 0)
-    return usage("--ctx", "a context has at least one token", "1 or more, or 0 for the default",
-                 fmt::format("{}", context));
   options.threads = threads;
   options.context = context;
   options.chunk = chunk;
@@ -90,28 +88,58 @@ Result<EngineOptions> CommonFlags::engine_options() const {
   return options;
 }
 
+Error goes_with(std::string_view flag, std::string_view other) {
+  return usage_error(std::string(flag), fmt::format("the flag goes with {}", other),
+                     fmt::format("{} {}", flag, other), fmt::format("{} alone", flag));
+}
+
 std::string json_text(const Json& document) {
   return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 void print_json(const Json& document) {
+  document_printed = true;
   print_answer(json_text(document));
 }
 
+bool json_printed() {
+  return document_printed;
+}
+
+Json error_json(const Error& error) {
+  return {{"code", error_code_name(error.code)},
+          {"fault", fault_name(error.fault)},
+          {"where", error.where},
+          {"message", error.message},
+          {"expected", error.expected},
+          {"actual", error.actual},
+          {"try", error.next_step}};
+}
+
+Error usage_error(std::string flag, std::string message, std::string expected, std::string actual) {
+  return Error{ErrorCode::Usage,  Fault::User, std::move(flag), std::move(message), std::move(expected),
+               std::move(actual), {}};
+}
+
 Result<std::int64_t> parse_bytes(const std::string& flag, const std::string& text) {
-  const Error bad =
-      usage(flag, "this is no number of bytes", "a whole number of at least 1 with K, M, G, T or none", text);
+  const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+  std::string suffix = text.substr(digits);
+  std::ranges::transform(suffix, suffix.begin(),
+                         [](char c) { return static_cast<char>(c >= 'A' && c <= 'Z' ? c + 32 : c); });
+  const std::size_t power = suffix.empty() ? std::string::npos : std::string_view("kmgt").find(suffix[0]);
+  const std::string unit = power == std::string::npos ? suffix : suffix.substr(1);
+  const bool known_unit = unit.empty() || unit == "b" || (unit == "ib" && power != std::string::npos);
   std::int64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || number < 1) return bad;
-  std::string_view suffix(end, static_cast<std::size_t>(text.data() + text.size() - end));
-  if (suffix.ends_with("iB")) suffix.remove_suffix(2);
-  constexpr std::string_view kSuffixes = "KMGT";
-  if (suffix.empty()) return number;
-  const std::size_t power = kSuffixes.find(suffix[0]);
-  if (suffix.size() != 1 || power == std::string_view::npos) return bad;
-  const int shift = 10 * (static_cast<int>(power) + 1);
-  if (number > (std::numeric_limits<std::int64_t>::max() >> shift)) return bad;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + digits, number);
+  if (digits == 0 || !known_unit || (error == std::errc() && number < 1)) {
+    return usage_error(flag, "the value is not a number of bytes", kBytesForm, text);
+  }
+  const int shift = power == std::string::npos ? 0 : 10 * (static_cast<int>(power) + 1);
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  if (error != std::errc() || number > (kMost >> shift)) {
+    return usage_error(flag, "the number of bytes is too large", fmt::format("at most {} bytes", kMost),
+                       text);
+  }
   return number << shift;
 }
 
@@ -124,13 +152,13 @@ Result<std::vector<std::int32_t>> parse_ids(const std::string& flag, const std::
     std::int32_t id = 0;
     const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), id);
     if (error != std::errc() || end != part.data() + part.size()) {
-      return usage(flag, "token ids are whole numbers with commas between", "1,2,3", text);
+      return usage_error(flag, "token ids are whole numbers with commas between", "1,2,3", text);
     }
     ids.push_back(id);
   }
   if (text.ends_with(','))
-    return usage(flag, "token ids are whole numbers with commas between", "1,2,3", text);
-  if (ids.empty()) return usage(flag, "no token ids", "1,2,3", text);
+    return usage_error(flag, "token ids are whole numbers with commas between", "1,2,3", text);
+  if (ids.empty()) return usage_error(flag, "no token ids", "1,2,3", text);
   return ids;
 }
 

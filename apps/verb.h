@@ -58,12 +58,24 @@ Verb add_plan(const CommandLine& line);
 Verb add_bench(const CommandLine& line);
 Verb add_quantize(const CommandLine& line);
 Verb add_doctor(const CommandLine& line);
+Verb add_version(const CommandLine& line);
 
 // Indented, with a line end; bytes that are no UTF-8 become U+FFFD.
 std::string json_text(const Json& document);
 void print_json(const Json& document);
+// Whether a document has been printed.
+bool json_printed();
+// The member `error` of a document.
+Json error_json(const Error& error);
 
-// "8G", "512M", "1048576": bytes. K, M, G, T are powers of 1024.
+// Of a flag's value; the caller names the verb's help.
+Error usage_error(std::string flag, std::string message, std::string expected, std::string actual);
+
+// `flag` does something only beside `other`.
+Error goes_with(std::string_view flag, std::string_view other);
+
+// "8G", "512MiB", "64kb", "1048576": bytes. K, M, G, T are powers of 1024.
+inline constexpr const char* kBytesForm = "a whole number of at least 1, with k, m, g or t: 8G, 512MiB";
 Result<std::int64_t> parse_bytes(const std::string& flag, const std::string& text);
 // "1,2,3"
 Result<std::vector<std::int32_t>> parse_ids(const std::string& flag, const std::string& text);

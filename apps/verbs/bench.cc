@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "apps/interrupt.h"
+#include "apps/plural.h"
 #include "apps/verb.h"
 #include "engine/random_model.h"
 #include "engine/session.h"
@@ -138,14 +139,23 @@ Result<StepCost> step_cost(const Plan& plan, std::int64_t prompt) {
   return cost;
 }
 
+// Without --ctx, the context is what -p and -n add up to.
+Error too_long(const BenchFlags& flags, std::string expected) {
+  return usage_error("-p, -n", "prompt and generated tokens are more than a context holds",
+                     std::move(expected), fmt::format("{} + {}", flags.prompt, flags.generate));
+}
+
 Status run(BenchFlags& flags) {
-  if (flags.prompt < 1 || flags.generate < 1 || flags.repetitions < 1) {
-    return Error{ErrorCode::Usage, Fault::User, "-p, -n, -r", "sizes are at least 1", "1 or more", {}, {}};
-  }
   EngineOptions options = HONE_TRY(flags.engine_options());
+  if (flags.generate > kNoLimit - flags.prompt)
+    return too_long(flags, fmt::format("at most {} together", kNoLimit));
   if (options.context == 0) options.context = flags.prompt + flags.generate;
   const std::unique_ptr<ModelFile> file = HONE_TRY(ModelFile::make(flags));
-  const std::unique_ptr<Session> session = HONE_TRY(Session::open(file->path(), options));
+  Result<std::unique_ptr<Session>> opened = Session::open(file->path(), options);
+  if (!opened.ok() && opened.error().where == "--ctx" && flags.context == 0) {
+    return too_long(flags, opened.error().expected);
+  }
+  const std::unique_ptr<Session> session = HONE_TRY(std::move(opened));
   const Plan& plan = session->model().plan;
   const Peaks peaks = HONE_TRY(measure_peaks(session->executor().pool(), plan.target.isa));
   const Rates rates = HONE_TRY(measure(*session, flags));
@@ -172,12 +182,13 @@ Status run(BenchFlags& flags) {
   }
   print_answer(fmt::format(
       "decode  {:>9.1f} tokens/s   {:>5.1f} % of the read bandwidth ({:.1f} GB/s over {} a token)\n"
-      "prefill {:>9.1f} tokens/s   {:>5.1f} % of the {} peak ({:.0f} GOP/s), {} tokens\n"
-      "{} threads, {}; medians of {}; f32 peak {:.0f} GFLOP/s\n",
+      "prefill {:>9.1f} tokens/s   {:>5.1f} % of the {} peak ({:.0f} GOP/s), {}\n"
+      "{}, {}; medians of {}; f32 peak {:.0f} GFLOP/s\n",
       rates.decode_tokens_per_s, 100 * decode_of_bandwidth, peaks.read_bytes_per_s / 1e9,
       human_bytes(static_cast<std::int64_t>(cost.decode_bytes)), rates.prefill_tokens_per_s,
-      100 * prefill_of_peak, int8 ? "int8 dot" : "f32", peak / 1e9, flags.prompt, plan.target.threads,
-      isa_name(plan.target.isa), flags.repetitions, peaks.fma_flops_per_s / 1e9));
+      100 * prefill_of_peak, int8 ? "int8 dot" : "f32", peak / 1e9, counted(flags.prompt, "token"),
+      counted(plan.target.threads, "thread"), isa_name(plan.target.isa), flags.repetitions,
+      peaks.fma_flops_per_s / 1e9));
   return {};
 }
 
@@ -192,20 +203,19 @@ Verb add_bench(const CommandLine& line) {
   const Flag shape = verb.option("--shape", flags->shape,
                                  "a random-weight model of this shape: qwen2-0.5b, smollm2-135m ..");
   shape.excludes(model);
-  verb.option("--type", flags->type, "type of its matrices: f32, f16, q4_0, q4_1, q8_0").show_default();
-  verb.option("--save", flags->save, "keep the random-weight model in this file");
-  verb.option("-p,--prompt", flags->prompt, "prompt tokens").show_default();
-  verb.option("-n,--generate", flags->generate, "tokens to make").show_default();
-  verb.option("-r,--repetitions", flags->repetitions, "after one warm-up; medians are shown").show_default();
-  return {verb, &flags->json, [flags] {
+  const Flag type =
+      verb.option("--type", flags->type, "type of its matrices: f32, f16, q4_0, q4_1, q8_0").show_default();
+  const Flag save = verb.option("--save", flags->save, "keep the random-weight model in this file");
+  verb.option("-p,--prompt", flags->prompt, "prompt tokens").show_default().within(1, kNoLimit);
+  verb.option("-n,--generate", flags->generate, "tokens to make").show_default().within(1, kNoLimit);
+  verb.option("-r,--repetitions", flags->repetitions, "after one warm-up; medians are shown")
+      .show_default()
+      .within(1, kNoLimit);
+  return {verb, &flags->json, [flags, type, save]() -> Status {
+            if (flags->shape.empty() && save.given()) return goes_with("--save", "--shape");
+            if (flags->shape.empty() && type.given()) return goes_with("--type", "--shape");
             if (flags->model.empty() && flags->shape.empty()) {
-              return Status(Error{ErrorCode::Usage,
-                                  Fault::User,
-                                  "bench",
-                                  "nothing to measure",
-                                  "MODEL or --shape NAME",
-                                  "neither",
-                                  {}});
+              return usage_error("hone bench", "nothing to measure", "MODEL or --shape NAME", "neither");
             }
             return run(*flags);
           }};

@@ -144,15 +144,6 @@ std::string as_text(const MachineState& state, const Peaks* peaks) {
 }
 
 Status run(const DoctorFlags& flags) {
-  if (flags.threads < 0 || flags.threads > ThreadPool::kMaxThreads) {
-    return Error{ErrorCode::Usage,
-                 Fault::User,
-                 "--threads",
-                 "the number of threads is out of range",
-                 fmt::format("1 to {}", ThreadPool::kMaxThreads),
-                 fmt::format("{}", flags.threads),
-                 {}};
-  }
   const MachineState state = HONE_TRY(examine(flags));
   Peaks peaks;
   if (!flags.skip_peaks) {
@@ -174,11 +165,16 @@ Verb add_doctor(const CommandLine& line) {
   const Command verb = line.add_verb("doctor", "what this machine offers, what is wrong and what mends it");
   auto flags = std::make_shared<DoctorFlags>();
   verb.option("MODEL", flags->model, "a model that should run here");
-  verb.option("--threads", flags->threads, "threads that would be asked for");
-  verb.option("--ctx", flags->context, "tokens of a sequence");
+  verb.option("--threads", flags->threads, "threads that would be asked for")
+      .within(0, ThreadPool::kMaxThreads, kZeroIsDefault);
+  const Flag context =
+      verb.option("--ctx", flags->context, "tokens of a sequence").within(0, kNoLimit, kZeroIsDefault);
   verb.flag("--no-peaks", flags->skip_peaks, "measures nothing");
   verb.flag("--json", flags->json, "one JSON document on stdout");
-  return {verb, &flags->json, [flags] { return run(*flags); }};
+  return {verb, &flags->json, [flags, context]() -> Status {
+            if (context.given() && flags->model.empty()) return goes_with("--ctx", "MODEL");
+            return run(*flags);
+          }};
 }
 
 }  // namespace hone

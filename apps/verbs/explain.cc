@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "apps/level_table.h"
+#include "apps/plural.h"
 #include "apps/verb.h"
 #include "file/open.h"
 #include "graph/text.h"
@@ -109,8 +110,9 @@ Json as_json(const Explanation& explanation) {
 std::string as_text(const Explanation& explanation, const StepSizes& sizes) {
   const LevelNumbers& eager = explanation.levels[1];
   const LevelNumbers& best = explanation.levels[3];
-  std::string out = fmt::format("launches {} -> {} (O1 -> O3), for {} sequences, {} tokens, context {}\n\n",
-                                eager.launches, best.launches, sizes.batch, sizes.tokens, sizes.context);
+  std::string out =
+      fmt::format("launches {} -> {} (O1 -> O3), for {}, {}, context {}\n\n", eager.launches, best.launches,
+                  counted(sizes.batch, "sequence"), counted(sizes.tokens, "token"), sizes.context);
   out += fmt::format("{:<20}{:>14}{:>16}{:>24}{:>24}{:>9}  {}\n", "pass", "nodes", "launches", "bytes moved",
                      "activation memory", "ms", "contract");
   for (const PassRowNumbers& row : explanation.passes) {
@@ -145,25 +147,16 @@ constexpr std::int64_t kMostSequences = 1 << 16;
 constexpr std::int64_t kMostTokens = 1 << 23;
 constexpr std::int64_t kMostScores = std::int64_t{1} << 40;
 
-Status check_size(std::string flag, std::int64_t size, std::int64_t most) {
-  if (size >= 1 && size <= most) return {};
-  return Error{ErrorCode::Usage,
-               Fault::User,
-               std::move(flag),
-               "the size is out of range",
-               fmt::format("1 to {}", most),
-               fmt::format("{}", size),
-               "hone explain --help"};
-}
-
 Status run(const ExplainFlags& flags) {
   EngineOptions options = HONE_TRY(flags.engine_options());
   options.stop_after = flags.stop_after;
-  HONE_TRY(check_size("--batch", flags.batch, kMostSequences));
-  HONE_TRY(check_size("--tokens", flags.tokens, kMostTokens));
-  HONE_TRY(check_size("--ctx", flags.step_context, kMostTokens));
   const StepSizes sizes{flags.batch, flags.tokens, std::max(flags.step_context, flags.tokens)};
-  HONE_TRY(check_size("--batch x --tokens x --ctx", sizes.batch * sizes.tokens * sizes.context, kMostScores));
+  const std::int64_t scores = sizes.batch * sizes.tokens * sizes.context;
+  if (scores > kMostScores) {
+    return usage_error("--batch, --tokens, --ctx", "the step is too large",
+                       fmt::format("a product of at most {}", kMostScores),
+                       fmt::format("{} x {} x {}", sizes.batch, sizes.tokens, sizes.context));
+  }
   const Checkpoint checkpoint = HONE_TRY(open_checkpoint(flags.model));
   const Explanation explanation = HONE_TRY(explain(flags, checkpoint, options, sizes));
   if (flags.json) {
@@ -183,9 +176,13 @@ Verb add_explain(const CommandLine& line) {
   flags->add_to(verb);
   // Here --ctx is the context of the step that is counted.
   verb.remove("--ctx");
-  verb.option("--ctx", flags->step_context, "context of the step that is counted").show_default();
-  verb.option("--batch", flags->batch, "sequences in the step that is counted").show_default();
-  verb.option("--tokens", flags->tokens, "tokens per sequence in it").show_default();
+  verb.option("--ctx", flags->step_context, "context of the step that is counted")
+      .show_default()
+      .within(1, kMostTokens);
+  verb.option("--batch", flags->batch, "sequences in the step that is counted")
+      .show_default()
+      .within(1, kMostSequences);
+  verb.option("--tokens", flags->tokens, "tokens per sequence in it").show_default().within(1, kMostTokens);
   verb.option("--stop-after", flags->stop_after, "the last pass to run");
   verb.option("--dump", flags->dump, "a folder: the graph as text after every pass");
   verb.option("--graph", flags->graph, "a file: the final graph as text");

@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 #include <memory>
 
+#include "apps/plural.h"
 #include "apps/verb.h"
 #include "file/huggingface.h"
 #include "file/open.h"
@@ -60,8 +61,9 @@ std::string as_text(const Checkpoint& checkpoint, const std::string& architectur
     widest = std::max(widest, tensor.name.size());
   }
   std::string out =
-      fmt::format("{:.1f} million parameters in {} tensors, {}; architecture {}, format {}\n\n",
-                  static_cast<double>(parameter_count(checkpoint)) / 1e6, checkpoint.tensors.size(),
+      fmt::format("{:.1f} million parameters in {}, {}; architecture {}, format {}\n\n",
+                  static_cast<double>(parameter_count(checkpoint)) / 1e6,
+                  counted(std::ssize(checkpoint.tensors), "tensor"),
                   human_bytes(static_cast<std::int64_t>(bytes)), architecture, checkpoint.format);
   const Json metadata = metadata_of(checkpoint);
   for (const auto& [key, item] : metadata.items()) {

@@ -6,6 +6,7 @@
 
 #include "apps/check_ids.h"
 #include "apps/model_notes.h"
+#include "apps/plural.h"
 #include "apps/verb.h"
 #include "engine/session.h"
 #include "file/safetensors.h"
@@ -107,8 +108,6 @@ class Collector {
 
 Status run(const LogitsFlags& flags) {
   const std::vector<std::vector<std::int32_t>> all = HONE_TRY(sequences(flags));
-  if (flags.out.empty())
-    return Error{ErrorCode::Usage, Fault::User, "--out", "a file needs a name", "a path", "none", {}};
   EngineOptions options = HONE_TRY(flags.engine_options());
   options.batch = static_cast<std::int64_t>(all.size());
   options.all_logits = !flags.last;
@@ -130,7 +129,7 @@ Status run(const LogitsFlags& flags) {
   if (flags.json) {
     print_json({{"tokens", tokens}, {"seconds", seconds}});
   } else {
-    print_answer(fmt::format("{} tokens in {:.3f} s, logits in {}\n", tokens, seconds, flags.out));
+    print_answer(fmt::format("{} in {:.3f} s, logits in {}\n", counted(tokens, "token"), seconds, flags.out));
   }
   return {};
 }

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <memory>
 
+#include "apps/plural.h"
 #include "apps/verb.h"
 #include "engine/memory_statement.h"
 #include "file/open.h"
@@ -19,6 +20,38 @@ struct PlanFlags : CommonFlags {
 std::string_view region_name(MemoryRegion region) {
   constexpr std::string_view kNames[] = {"static", "dynamic", "workspace"};
   return kNames[static_cast<std::size_t>(region)];
+}
+
+std::string_view region_name(Region region) {
+  constexpr std::string_view kNames[] = {"static", "state", "dynamic"};
+  return kNames[static_cast<std::size_t>(region)];
+}
+
+Json operands_json(const std::vector<Operand>& operands) {
+  Json out = Json::array();
+  for (const Operand& operand : operands) {
+    out.push_back(
+        {{"region", region_name(operand.place.region)},
+         {"offset", operand.place.offset.to_string()},
+         {"dtype", dtype_name(operand.spec.dtype)},
+         {"shape", shape_to_string(operand.spec.shape)},
+         {"strides",
+          operand.spec.layout == Layout::Panel16 ? "panel16" : shape_to_string(operand.spec.strides)}});
+  }
+  return out;
+}
+
+Json steps_json(const Plan& plan) {
+  Json out = Json::array();
+  for (const Step& step : plan.steps) {
+    out.push_back({{"value", step.value},
+                   {"op", step.op},
+                   {"kernel", step.kernel->name},
+                   {"module", step.module},
+                   {"inputs", operands_json(step.inputs)},
+                   {"outputs", operands_json(step.outputs)}});
+  }
+  return out;
 }
 
 Json as_json(const CompiledModel& model, const MemoryStatement& memory, const Fit* fit) {
@@ -58,9 +91,10 @@ Json as_json(const CompiledModel& model, const MemoryStatement& memory, const Fi
 
 std::string as_text(const CompiledModel& model, const MemoryStatement& memory, const Fit* fit) {
   const Plan& plan = model.plan;
-  std::string out = fmt::format("{} in all ({} bytes): {} threads, {}, context {}, {} launches a step\n\n",
-                                human_bytes(memory.total_bytes), memory.total_bytes, plan.target.threads,
-                                isa_name(plan.target.isa), model.context, plan.launches());
+  std::string out =
+      fmt::format("{} in all ({} bytes): {}, {}, context {}, {} a step\n\n", human_bytes(memory.total_bytes),
+                  memory.total_bytes, counted(plan.target.threads, "thread"), isa_name(plan.target.isa),
+                  model.context, counted(plan.launches(), "launch", "launches"));
   out += fmt::format("{:<26}{:<11}{:>12}  {}\n", "item", "region", "bytes", "allocation");
   for (const MemoryItem& item : memory.items) {
     out += fmt::format("{:<26}{:<11}{:>12}  {}\n", item.name, region_name(item.region), item.bytes,
@@ -77,8 +111,8 @@ std::string as_text(const CompiledModel& model, const MemoryStatement& memory, c
   if (plan.fallbacks() > 0) out += plan.fallback_line() + "\n";
   for (const std::string& warning : model.config.warnings) out += fmt::format("warning: {}\n", warning);
   if (fit != nullptr) {
-    out += fmt::format("in this budget: context up to {}, or {} sequences at context {}\n", fit->max_context,
-                       fit->max_batch, model.context);
+    out += fmt::format("in this budget: context up to {}, or {} at context {}\n", fit->max_context,
+                       counted(fit->max_batch, "sequence"), model.context);
   }
   out += fmt::format("\n{:<20}{:>14}{:>14}{:>14}\n", "layer", "static", "KV cache", "activations");
   for (const LayerMemory& layer : memory.layers) {
@@ -108,7 +142,9 @@ Status run(const PlanFlags& flags) {
                  "use a smaller or more quantised model"};
   }
   if (flags.json) {
-    print_json(as_json(model, memory, shown));
+    Json document = as_json(model, memory, shown);
+    if (flags.steps) document["steps"] = steps_json(model.plan);
+    print_json(document);
   } else {
     print_answer(as_text(model, memory, shown));
     if (flags.steps) print_answer("\n" + print_plan(model.plan));
@@ -122,7 +158,7 @@ Verb add_plan(const CommandLine& line) {
   const Command verb = line.add_verb("plan", "memory and work before it runs, headers only");
   auto flags = std::make_shared<PlanFlags>();
   flags->add_to(verb);
-  verb.option("--batch", flags->batch, "sequences").show_default();
+  verb.option("--batch", flags->batch, "sequences").show_default().within(1, 1'000'000);
   verb.flag("--steps", flags->steps, "every step with its kernel, operands and offsets");
   return {verb, &flags->json, [flags] { return run(*flags); }};
 }

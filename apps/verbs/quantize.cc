@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "apps/interrupt.h"
+#include "apps/plural.h"
 #include "apps/progress.h"
 #include "apps/verb.h"
 #include "engine/compare_models.h"
@@ -26,11 +27,6 @@ struct QuantizeFlags {
   bool json = false;
 };
 
-Error bad_flag(const char* flag, std::string message, std::string expected, std::string actual) {
-  return Error{ErrorCode::Usage,    Fault::User,       flag, std::move(message),
-               std::move(expected), std::move(actual), {}};
-}
-
 Result<QuantizeOptions> options_of(const QuantizeFlags& flags) {
   const std::optional<DType> type = quantize_type_from_name(flags.type);
   if (!type) {
@@ -38,11 +34,7 @@ Result<QuantizeOptions> options_of(const QuantizeFlags& flags) {
     for (const DType known : quantize_types()) {
       names += fmt::format("{}{}", names.empty() ? "" : ", ", dtype_name(known));
     }
-    return bad_flag("--to", "a file cannot be written in this type", names, flags.type);
-  }
-  if (flags.window < 2 || flags.window > 1'000'000) {
-    return bad_flag("--window", "a sample has at least two tokens", "2 to 1000000",
-                    fmt::format("{}", flags.window));
+    return usage_error("--to", "a file cannot be written in this type", names, flags.type);
   }
   return QuantizeOptions{*type, flags.mix};
 }
@@ -126,14 +118,15 @@ std::string as_text(const QuantizeReport& report, const Comparison* comparison) 
   out += fmt::format("\n{} -> {}\n", human_bytes(static_cast<std::int64_t>(report.bytes_before)),
                      human_bytes(static_cast<std::int64_t>(report.bytes_after)));
   if (comparison == nullptr) return out;
-  out += fmt::format("over {} tokens: KL divergence {:.6f} nats (worst 1%: {:.6f}, largest {:.6f})\n",
-                     comparison->tokens, comparison->kl_mean, comparison->kl_worst_percent,
+  out += fmt::format("over {}: KL divergence {:.6f} nats (worst 1%: {:.6f}, largest {:.6f})\n",
+                     counted(comparison->tokens, "token"), comparison->kl_mean, comparison->kl_worst_percent,
                      comparison->kl_largest);
   out +=
       fmt::format("same likeliest token {:.2f}%; negative log-likelihood {:.6f} -> {:.6f}\n",
                   100 * comparison->same_top_rate, comparison->source_nll_mean, comparison->other_nll_mean);
-  out += fmt::format("worst sample: {} tokens from token {} on, KL divergence {:.6f}\n",
-                     comparison->worst.tokens, comparison->worst.first, comparison->worst.kl_mean);
+  out += fmt::format("worst sample: {} from token {} on, KL divergence {:.6f}\n",
+                     counted(comparison->worst.tokens, "token"), comparison->worst.first,
+                     comparison->worst.kl_mean);
   return out;
 }
 
@@ -185,10 +178,18 @@ Verb add_quantize(const CommandLine& line) {
   const Flag text = verb.option("--text", flags->text, "compares the predictions on this text");
   const Flag ids = verb.option("--ids", flags->ids, "the text as token ids: 1,2,3");
   text.excludes(ids);
-  verb.option("--window", flags->window, "tokens of a sample").show_default();
-  verb.option("--threads", flags->threads, "0: all that this process may use").show_default();
+  const Flag window =
+      verb.option("--window", flags->window, "tokens of a sample").show_default().within(2, 1'000'000);
+  verb.option("--threads", flags->threads, "0: all that this process may use")
+      .show_default()
+      .within(0, ThreadPool::kMaxThreads, kZeroIsDefault);
   verb.flag("--json", flags->json, "one JSON document on stdout");
-  return {verb, &flags->json, [flags] { return run(*flags); }};
+  return {verb, &flags->json, [flags, window]() -> Status {
+            if (window.given() && flags->text.empty() && flags->ids.empty()) {
+              return goes_with("--window", "--text or --ids");
+            }
+            return run(*flags);
+          }};
 }
 
 }  // namespace hone

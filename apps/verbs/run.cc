@@ -10,6 +10,7 @@
 #include "apps/interrupt.h"
 #include "apps/level_table.h"
 #include "apps/model_notes.h"
+#include "apps/plural.h"
 #include "apps/progress.h"
 #include "apps/verb.h"
 #include "engine/generate.h"
@@ -82,11 +83,9 @@ Result<std::vector<std::int32_t>> prompt_ids(const RunFlags& flags, const Prompt
 Result<Generation> answer(Session& session, const RunFlags& flags, std::span<const std::int32_t> ids,
                           std::int64_t past) {
   const auto stream = [&](std::string_view piece) {
-    // What has been streamed is worth a clean end.
-    if (!flags.json) {
-      watch_interrupts();
-      print_answer(piece);
-    }
+    // What has been made is worth a clean end.
+    watch_interrupts();
+    if (!flags.json) print_answer(piece);
     return !interrupted() && answer_status().ok();
   };
   return generate(session, ids, past, flags.generation.options(), stream);
@@ -99,9 +98,10 @@ void print_stats(const RunFlags& flags, Session& session, const Generation& made
   std::string out = fmt::format(
       "\n{:.1f} tokens/s decode, first token {:.3f} s, {:.1f} tokens/s prefill, load {:.2f} s\n",
       made.decode_tokens_per_s, made.first_token_s, made.prefill_tokens_per_s, session.load_seconds());
-  out += fmt::format("{} threads ({}), {}; {} tokens in, {} out; {} launches per token, {} compile\n",
-                     plan.target.threads, model.thread_source, isa_name(plan.target.isa), made.prompt_tokens,
-                     made.ids.size(), made.launches_per_token, compile_count());
+  out += fmt::format("{} ({}), {}; {} in, {} out; {} per token, {}\n", counted(plan.target.threads, "thread"),
+                     model.thread_source, isa_name(plan.target.isa), counted(made.prompt_tokens, "token"),
+                     made.ids.size(), counted(made.launches_per_token, "launch", "launches"),
+                     counted(compile_count(), "compile"));
   const std::int64_t peak = session.peak_bytes();
   out += fmt::format("memory: predicted {}, measured {} ({:.3f} of it)\n",
                      human_bytes(session.memory().total_bytes), human_bytes(peak),
@@ -113,12 +113,34 @@ void print_stats(const RunFlags& flags, Session& session, const Generation& made
   if (table.ok()) print_note(*table);
 }
 
+// The answer ended for want of room, before the budget of tokens was used up.
+bool context_full(const RunFlags& flags, const Generation& made) {
+  return made.finish == Finish::Length && std::ssize(made.ids) < flags.generation.options().max_tokens;
+}
+
+// `chatting`: there is a conversation to forget.
+void note_full_context(const Session& session, bool chatting) {
+  const CompiledModel& model = session.model();
+  const std::string remedy = model.config.context_length > model.context
+                                 ? fmt::format("--ctx gives more room, up to {}", model.config.context_length)
+                                 : "it is the largest that the model has";
+  print_note(fmt::format("note: the answer stops because the context of {} is full; {}{}\n",
+                         counted(model.context, "token"), chatting ? "/reset forgets the conversation; " : "",
+                         remedy));
+}
+
+std::string_view finish_name(const RunFlags& flags, const Generation& made) {
+  if (interrupted()) return "interrupted";
+  if (made.finish == Finish::Stop) return "stop";
+  return context_full(flags, made) ? "context" : "length";
+}
+
 Json run_json(const RunFlags& flags, Session& session, const Generation& made,
               std::span<const std::int32_t> ids) {
   return {{"prompt_ids", std::vector<std::int32_t>(ids.begin(), ids.end())},
           {"ids", made.ids},
           {"text", made.text},
-          {"finish", made.finish == Finish::Stop ? "stop" : "length"},
+          {"finish", finish_name(flags, made)},
           {"load_s", session.load_seconds()},
           {"first_token_s", made.first_token_s},
           {"prefill_tokens_per_s", made.prefill_tokens_per_s},
@@ -140,6 +162,7 @@ Status converse(const RunFlags& flags, Session& session) {
   settings.answer = [&](std::span<const std::int32_t> ids, std::int64_t past) {
     auto made = answer(session, flags, ids, past);
     print_answer("\n");
+    if (made.ok() && context_full(flags, *made)) note_full_context(session, true);
     return made;
   };
   settings.report = [&](const Generation& made) { print_stats(flags, session, made, false); };
@@ -179,15 +202,19 @@ Status run(RunFlags& flags) {
   progress.done();
   if (chatting) return converse(flags, *session);
   const Generation made = HONE_TRY(answer(*session, flags, ids, 0));
+  const bool stopped = interrupted();
   if (flags.json) {
-    print_json(run_json(flags, *session, made, ids));
+    Json document = run_json(flags, *session, made, ids);
+    if (stopped) document["error"] = error_json(interrupted_error());
+    print_json(document);
   } else if (session->tokenizer() == nullptr) {
     print_answer(fmt::format("{}\n", Json(made.ids).dump()));
   } else {
     print_answer("\n");
   }
+  if (context_full(flags, made) && !stopped) note_full_context(*session, false);
   if (flags.stats) print_stats(flags, *session, made);
-  if (interrupted()) return interrupted_error();
+  if (stopped) return interrupted_error();
   return {};
 }
 
@@ -197,14 +224,15 @@ Verb add_run(const CommandLine& line) {
   const Command verb = line.add_verb("run", "generate text; without a prompt on a terminal: chat");
   auto flags = std::make_shared<RunFlags>();
   flags->add_to(verb);
-  flags->prompt_option = verb.option("-p,--prompt", flags->prompt, "the prompt");
+  flags->prompt_option = verb.option("-p,--prompt", flags->prompt, "the prompt").may_be_empty();
   const Flag file = verb.option("-f,--file", flags->file, "the prompt from a file");
   const Flag ids = verb.option("--ids", flags->ids, "the prompt as token ids: 1,2,3");
   flags->ids_option = ids;
   flags->prompt_option->excludes(file).excludes(ids);
   file.excludes(ids);
-  verb.flag("--raw", flags->raw, "continue the text as it stands, without the chat template");
-  verb.option("--system", flags->system, "system prompt");
+  const Flag raw =
+      verb.flag("--raw", flags->raw, "continue the text as it stands, without the chat template");
+  verb.option("--system", flags->system, "system prompt").may_be_empty().excludes(raw).excludes(ids);
   flags->generation.add_to(verb);
   verb.flag("--stats", flags->stats, "close with a report on stderr");
   return {verb, &flags->json, [flags] { return run(*flags); }};

@@ -23,6 +23,13 @@ struct TokenizeFlags : CommonFlags {
   std::optional<Flag> prompt_option;
 };
 
+Result<std::string> input_text(const TokenizeFlags& flags) {
+  if (!flags.ids.empty()) return flags.ids;
+  if (!flags.file.empty()) return read_text_file(flags.file);
+  if (flags.prompt_option->given()) return flags.prompt;
+  return read_stdin();
+}
+
 Result<Tokenizer> load_tokenizer(const std::string& path) {
   const Checkpoint checkpoint = HONE_TRY(open_checkpoint(path));
   return require_tokenizer(checkpoint);
@@ -89,10 +96,12 @@ Status run_lines(const TokenizeFlags& flags, const Tokenizer& tokenizer) {
 }
 
 Status run(const TokenizeFlags& flags) {
+  if (!flags.ids.empty() && !flags.decode) return goes_with("--ids", "--decode");
   const Tokenizer tokenizer = HONE_TRY(load_tokenizer(flags.model));
   if (!flags.jsonl.empty()) return run_lines(flags, tokenizer);
   if (flags.decode) {
-    const std::string list = !flags.ids.empty() ? flags.ids : flags.prompt;
+    std::string list = HONE_TRY(input_text(flags));
+    list.erase(list.find_last_not_of(" \r\n") + 1);
     const std::vector<std::int32_t> ids = HONE_TRY(parse_ids("--ids", list));
     HONE_TRY(check_known(tokenizer, ids, "--ids"));
     const std::string text = tokenizer.decode(ids, {.skip_special = flags.no_special});
@@ -103,11 +112,7 @@ Status run(const TokenizeFlags& flags) {
     }
     return {};
   }
-  std::string text = flags.prompt;
-  if (!flags.file.empty()) text = HONE_TRY(read_text_file(flags.file));
-  if (flags.file.empty() && !flags.prompt_option->given()) {
-    text = HONE_TRY(read_stdin());
-  }
+  const std::string text = HONE_TRY(input_text(flags));
   const std::vector<std::int32_t> ids =
       HONE_TRY(tokenizer.encode(text, {.parse_special = true, .add_special = !flags.no_special}));
   if (flags.json) {
@@ -124,13 +129,18 @@ Verb add_tokenize(const CommandLine& line) {
   const Command verb = line.add_verb("tokenize", "text to token ids, and back with --decode");
   auto flags = std::make_shared<TokenizeFlags>();
   flags->add_to(verb, true);
-  flags->prompt_option = verb.option("-p,--prompt", flags->prompt, "the text");
-  verb.option("-f,--file", flags->file, "the text from a file");
-  verb.option("--jsonl", flags->jsonl, "a file of {\"text\":..} or {\"ids\":..}, one a line");
-  verb.option("--ids", flags->ids, "ids to decode: 1,2,3");
+  const Flag prompt = verb.option("-p,--prompt", flags->prompt, "the text").may_be_empty();
+  flags->prompt_option = prompt;
+  const Flag file = verb.option("-f,--file", flags->file, "the text from a file");
+  const Flag jsonl =
+      verb.option("--jsonl", flags->jsonl, "a file of {\"text\":..} or {\"ids\":..}, one a line");
+  const Flag ids = verb.option("--ids", flags->ids, "ids to decode: 1,2,3");
+  prompt.excludes(file).excludes(jsonl).excludes(ids);
+  file.excludes(jsonl).excludes(ids);
+  jsonl.excludes(ids);
   verb.flag("--no-special", flags->no_special,
             "add no begin and end tokens; leave special tokens out when decoding");
-  verb.flag("--decode", flags->decode, "ids to text");
+  verb.flag("--decode", flags->decode, "ids to text").excludes(jsonl);
   return {verb, &flags->json, [flags] { return run(*flags); }};
 }
 

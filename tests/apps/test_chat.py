@@ -3,6 +3,7 @@
 import fcntl
 import json
 import os
+import re
 import select
 import shutil
 import signal
@@ -16,6 +17,7 @@ from command import DATA, LLAMA, CommandTest
 from gguf_bytes import write_sparse_llama
 
 UP = "\x1b[A"
+MARKS = re.compile("\x1b\\[\\?2004[hl]")
 # At the beginning of a line: editing may show the two characters again.
 PROMPT = "\n> "
 
@@ -23,10 +25,12 @@ PROMPT = "\n> "
 class Terminal:
     """hone with a pseudo terminal as stdin and stderr, and a pipe as stdout."""
 
-    def __init__(self, *arguments):
+    def __init__(self, *arguments, term="xterm"):
         self.master, self.slave = os.openpty()
         environment = {k: v for k, v in os.environ.items() if not k.startswith("HONE_")}
-        environment["TERM"] = "xterm"
+        environment.pop("TERM", None)
+        if term:
+            environment["TERM"] = term
 
         def own_terminal():
             signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -37,17 +41,26 @@ class Terminal:
                                         preexec_fn=own_terminal)
         self.state = termios.tcgetattr(self.slave)
         self.shown = ""
+        self.raw = b""
         self.answers = b""
+
+    def show(self, data):
+        """What asks for marks around pastes is nothing that a person sees."""
+        self.raw += data
+        self.shown = MARKS.sub("", self.shown + data.decode(errors="replace"))
 
     def wait_for(self, text, times=1, seconds=100):
         """Until the terminal has shown `text` so often since the last call."""
         deadline = time.monotonic() + seconds
         while self.shown.count(text) < times:
+            # A stdout at its end is always ready.
+            if time.monotonic() > deadline:
+                raise AssertionError(f"no {text!r} in {self.shown!r}, answers {self.answers!r}")
             ready, _, _ = select.select([self.master, self.process.stdout], [], [], max(0.0, deadline - time.monotonic()))
             if not ready:
                 raise AssertionError(f"no {text!r} in {self.shown!r}, answers {self.answers!r}")
             if self.master in ready:
-                self.shown += os.read(self.master, 65536).decode(errors="replace")
+                self.show(os.read(self.master, 65536))
             if self.process.stdout in ready:
                 self.answers += os.read(self.process.stdout.fileno(), 65536)
         # An answer is written before the prompt behind it is shown.
@@ -68,6 +81,12 @@ class Terminal:
         """A line, and what the terminal shows until the next prompt. The line is echoed before it."""
         os.write(self.master, line.encode() + b"\r")
         return self.wait_for(wait)
+
+    def rest(self):
+        """What the terminal has shown since the last wait and shows now."""
+        while select.select([self.master], [], [], 0.1)[0]:
+            self.show(os.read(self.master, 65536))
+        return self.shown
 
     def end(self):
         """The exit code. All of stdout is in `answers` then."""
@@ -200,13 +219,70 @@ class ChatTest(CommandTest):
             terminal.key("\x03")
         self.assertEqual(terminal.end(), 130)
 
+    def test_words_that_leave(self):
+        for word in ("/quit", "/exit", "/bye"):
+            terminal = self.start(LLAMA)
+            terminal.say(word, wait=word)
+            self.assertEqual(terminal.end(), 0)
+
+    def test_keys_leave_nothing_behind(self):
+        """Each of these is the line "a river" at the end: the same answer."""
+        keys = {"F5": "a\x1b[15~ river", "F1": "a\x1bOP river", "console F1": "a\x1b[[A river", "Page Up": "a river\x1b[5~",
+                "Shift-Tab": "a river\x1b[Z", "focus": "a\x1b[I\x1b[O river", "Insert": "\x1b[2~a river",
+                "Ctrl-Left": "river\x1b[1;5Da ", "Ctrl-Right": "a riv\x1b[1;5D\x1b[1;5Cer", "Home": "river\x1b[Ha ", "End": " river\x1b[1~a\x1b[F",
+                "Delete": "xa river\x1b[H\x1b[3~", "Left": "a rver\x1b[D\x1b[D\x1b[Di", "Ctrl-Delete": "xy a river\x1b[H\x1b[3;5~\x1b[3~",
+                "a paste": "a \x1b[200~river\x1b[201~", "a key in a paste": "a \x1b[200~ri\x1b[Aver\x1b[201~", "mouse": "a\x1b[<0;3;4M river"}
+        terminal = self.start(LLAMA, "-n", "6", "--raw", "--ignore-end")
+        terminal.say("a river")
+        expected = terminal.answers
+        for name, typed in keys.items():
+            with self.subTest(key=name):
+                mark = len(terminal.answers)
+                terminal.say(typed)
+                self.assertEqual(terminal.answers[mark:], expected)
+        # On an empty line Delete is no Ctrl-D.
+        terminal.key("\x1b[3~")
+        mark = len(terminal.answers)
+        terminal.say("a river")
+        self.assertEqual(terminal.answers[mark:], expected)
+        terminal.key("\x04")
+        self.assertEqual(terminal.end(), 0)
+
+    def test_pasted_lines_are_one_prompt(self):
+        terminal = self.start(LLAMA, "-n", "6", "--raw", "--ignore-end")
+        terminal.say("\x1b[200~a river\rof the mill\ründ\x1b[201~")
+        self.assertEqual(terminal.answers, self.ok("run", LLAMA, "-p", "a river\nof the mill\nünd", "--raw", "-n", "6", "--ignore-end").out)
+        terminal.key("\x04")
+        terminal.process.wait(timeout=60)
+        terminal.rest()
+        # Marks are asked for at each prompt, and no longer when it is left.
+        self.assertEqual(re.findall(rb"2004[hl]", terminal.raw), [b"2004h", b"2004l"] * 2)
+        self.assertEqual(terminal.end(), 0)
+
+    def test_terminal_without_escape_sequences(self):
+        for term in ("dumb", None):
+            terminal = Terminal(LLAMA, "-n", "2", "--ignore-end", term=term)
+            self.addCleanup(terminal.process.kill)
+            terminal.wait_for("> ")
+            terminal.say("a", wait="\n> ")
+            terminal.key("\x04")
+            terminal.process.wait(timeout=60)
+            terminal.rest()
+            self.assertNotIn(b"\x1b", terminal.raw)
+            self.assertEqual(terminal.end(), 0)
+
     def test_interrupt_at_the_prompt_leaves(self):
         terminal = self.start(LLAMA)
         terminal.key("half a li")
         terminal.wait_for("half a li")
         terminal.key("\x03")
-        terminal.wait_for("interrupted")
+        terminal.process.wait(timeout=60)
         self.assertEqual(termios.tcgetattr(terminal.slave), terminal.state)
+        shown = terminal.rest()
+        self.assertTrue(terminal.raw.rstrip().endswith(b"\x1b[?2004l"), terminal.raw)
+        self.assertNotIn("error", shown)
+        self.assertNotIn("interrupted", shown)
+        self.assertTrue(shown.endswith("\n"), shown)
         self.assertEqual(terminal.end(), 130)
 
     def test_interrupt_stops_the_answer_alone(self):
@@ -226,11 +302,21 @@ class ChatTest(CommandTest):
         terminal = self.start(LLAMA, "-n", "2", "--ctx", "40", "--ignore-end")
         terminal.say("a")
         before = self.taken(terminal)
-        self.assertIn("longer than the context", terminal.say("word " * 60))
+        refused = terminal.say("word " * 60)
+        for part in ("longer than the context", "/reset", "--ctx"):
+            self.assertIn(part, refused)
         self.assertEqual(self.taken(terminal), before)
         mark = len(terminal.answers)
         terminal.say("b")
         self.assertEqual(terminal.answers[mark:].count(b"\n"), 1)
+        terminal.key("\x04")
+        self.assertEqual(terminal.end(), 0)
+
+    def test_an_answer_that_fills_the_context_names_reset(self):
+        terminal = self.start(LLAMA, "-n", "100", "--ctx", "40", "--ignore-end")
+        shown = terminal.say("a")
+        for part in ("context of 40 tokens is full", "/reset", "--ctx"):
+            self.assertIn(part, shown)
         terminal.key("\x04")
         self.assertEqual(terminal.end(), 0)
 

@@ -25,16 +25,16 @@ class RunTest(CommandTest):
         made = self.answer("run", LLAMA, "--ids", IDS, "-n", 6)
         self.assertLessEqual(RUN_FIELDS, set(made))
         self.assertEqual(made["prompt_ids"], [int(i) for i in IDS.split(",")])
-        self.assertIn(made["finish"], ("stop", "length"))
+        self.assertIn(made["finish"], ("stop", "length", "context"))
         self.assertLessEqual(len(made["ids"]), 6)
         self.assertEqual(made["compiles"], 1)
         self.assertGreater(made["predicted_bytes"], 0)
 
-    def test_length_is_the_finish_of_a_full_budget_and_of_a_full_context(self):
+    def test_finish_tells_a_full_budget_from_a_full_context(self):
         made = self.answer("run", LLAMA, "--ids", IDS, "-n", 5, "--ignore-end")
         self.assertEqual((made["finish"], len(made["ids"])), ("length", 5))
         made = self.answer("run", LLAMA, "--ids", "1,2,3", "-n", 100, "--ignore-end", "--ctx", 8)
-        self.assertEqual(made["finish"], "length")
+        self.assertEqual(made["finish"], "context")
         # Five places are left, and the last token made needs none.
         self.assertEqual(len(made["ids"]), 6)
 

@@ -5,7 +5,8 @@ import unittest
 import command
 from command import IDS, LLAMA, QWEN, CommandTest
 
-VERBS = ("run", "logits", "perplexity", "tokenize", "render", "template", "inspect", "explain", "plan", "bench")
+VERBS = ("run", "logits", "perplexity", "tokenize", "render", "template", "inspect", "explain", "plan", "bench",
+         "quantize", "doctor", "version")
 ISAS = ("portable", "avx2", "avx512")
 
 
@@ -34,7 +35,7 @@ class UsageTest(CommandTest):
         self.fails_both(2, "logits", LLAMA, "--ids", "1", says=("--out",))
         self.fails_both(2, "logits", LLAMA, "--ids", "1", "--out", "", says=("--out",))
         self.fails_both(2, "render", LLAMA, says=("--messages",))
-        self.fails_both(2, "perplexity", LLAMA, says=("-f FILE",))
+        self.fails_both(3, "perplexity", LLAMA, says=("-f FILE",))
 
     def test_two_prompts(self):
         self.fails_both(2, "run", LLAMA, "-p", "a", "--ids", "1", says=("--ids",))
@@ -52,7 +53,7 @@ class UsageTest(CommandTest):
                 (("--threads", "two"), ("--threads", "two")),
                 (("--ctx", "-1"), ("--ctx", "-1")),
                 (("--ctx", "513"), ("--ctx", "512", "513")),
-                (("--ctx", "99999999999999999999"), ("--ctx", "512")),
+                (("--ctx", "99999999999999999999"), ("--ctx", "99999999999999999999", "out of range")),
                 (("--chunk", "0"), ("--chunk", "1 or more")),
                 (("--chunk", "-1"), ("--chunk", "-1")),
                 (("--memory", "plenty"), ("--memory", "plenty")),

@@ -142,6 +142,20 @@ class InterruptTest(CommandTest):
                                   lambda process: time.sleep(0.5))
         self.assertEqual(json.loads(out)["error"]["code"], "interrupted")
 
+    def test_the_document_keeps_what_was_made(self):
+        model = self.path("slow.gguf")
+        write_sparse_llama(LLAMA, model, layers=8, dim=2048, feed_forward=5632)
+        # How long the first token takes is known to nobody; after it, 500 take longer than any of these waits.
+        for wait in (0.5, 1, 2, 4, 8, 16):
+            out, _ = self.interrupted(("run", model, "-p", "a", "--raw", "-n", "500", "--ignore-end", "--json"),
+                                      lambda process, wait=wait: time.sleep(wait))
+            document = json.loads(out)
+            if "ids" in document:
+                break
+        self.assertEqual((document["error"]["code"], document["finish"]), ("interrupted", "interrupted"))
+        self.assertTrue(0 < len(document["ids"]) < 500, document)
+        self.assertTrue(document["text"])
+
 
 class TwoAtOnceTest(CommandTest):
     def test_same_answer(self):
