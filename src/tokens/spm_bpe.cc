@@ -15,8 +15,9 @@ namespace hone {
 namespace {
 
 constexpr std::uint32_t kNoSpmId = 0xFFFFFFFFU;
-// Symbols from which on walking all ranks costs less than a heap that no cache holds.
-constexpr std::size_t kLongRegion = 65536;
+// A region is long, and walking all ranks costs less than a heap that no cache holds, from this many symbols
+// on, and from a quarter of the number of ranks on.
+constexpr std::size_t kLongRegion = 256;
 
 class SpmBpeEncoder : public WordEncoder {
  public:
@@ -162,7 +163,7 @@ class SpmBpeEncoder : public WordEncoder {
   }
 
   void merge_symbols(std::string_view text, EncoderScratch& s, Halves& halves) const {
-    if (s.symbols.size() > kLongRegion) return merge_by_buckets(text, s, halves);
+    if (s.symbols.size() > std::max(kLongRegion, ranks_.size() / 4)) return merge_by_buckets(text, s, halves);
     // The pairs of the start are sorted once; only those that merges make need the heap.
     s.sorted.clear();
     for (std::uint32_t i = 0; i < s.symbols.size(); ++i) {
