@@ -22,6 +22,7 @@ using AttributeVariant = std::variant<std::int64_t, double, std::string, std::ve
 struct AttributeValue : AttributeVariant {
   using AttributeVariant::AttributeVariant;
   AttributeValue() = default;
+  // NOLINTNEXTLINE(bugprone-copy-constructor-init): the base's copy is what is not safe
   AttributeValue(const AttributeValue& other) : AttributeVariant() { AttributeVariant::operator=(other); }
   AttributeValue(AttributeValue&&) noexcept = default;
   AttributeValue& operator=(const AttributeValue&) = default;

@@ -241,7 +241,7 @@ class PercentFormatter {
         const bool known = spec.type == 's' ? append_text(text, value) : append_repr(text, value);
         if (!known) return call_.unsupported(fmt::format("of a value of type {}", value.type_name()));
         if (spec.precision) text = first_characters(text, static_cast<std::size_t>(*spec.precision));
-        return fit(call_, spec, "", std::move(text), align);
+        return fit(call_, spec, "", text, align);
       }
       case 'c': {
         const auto code = value.integral();
@@ -253,7 +253,7 @@ class PercentFormatter {
         } else {
           return call_.error("%c requires int or char");
         }
-        return fit(call_, spec, "", std::move(text), align);
+        return fit(call_, spec, "", text, align);
       }
       case 'd':
       case 'i':
@@ -271,8 +271,7 @@ class PercentFormatter {
         const auto number = value.number();
         if (!number) return call_.error(fmt::format("must be real number, not {}", value.type_name()));
         std::string digits = HONE_TRY(float_digits(call_, spec, *number));
-        return zero_fit(spec, sign_text(std::signbit(*number) && !std::isnan(*number), spec.sign),
-                        std::move(digits));
+        return zero_fit(spec, sign_text(std::signbit(*number) && !std::isnan(*number), spec.sign), digits);
       }
       default:
         return call_.error(fmt::format("unsupported format character '{}'", spec.type));
@@ -298,13 +297,13 @@ class PercentFormatter {
     }
     const std::string sign =
         std::string(sign_text(integer->is_negative(), spec.sign)).append(base_prefix(spec));
-    return zero_fit(spec, sign, std::move(digits));
+    return zero_fit(spec, sign, digits);
   }
 
-  Result<std::string> zero_fit(FormatSpec& spec, std::string_view sign, std::string digits) const {
+  Result<std::string> zero_fit(FormatSpec& spec, std::string_view sign, const std::string& digits) const {
     const bool zero = spec.zero && spec.align != '<';
     if (zero) spec.fill = "0";
-    return fit(call_, spec, sign, std::move(digits), zero ? '=' : (spec.align == '\0' ? '>' : spec.align));
+    return fit(call_, spec, sign, digits, zero ? '=' : (spec.align == '\0' ? '>' : spec.align));
   }
 
   const Call& call_;
@@ -483,7 +482,7 @@ class BraceFormatter {
       }
       const std::string sign =
           std::string(sign_text(integer.is_negative(), spec.sign)).append(base_prefix(spec));
-      return fit(call_, spec, sign, std::move(digits), align);
+      return fit(call_, spec, sign, digits, align);
     }
     const double number = *value.number();
     if (std::isinf(number) && value.as_big() != nullptr)
@@ -502,8 +501,7 @@ class BraceFormatter {
       if (spec.zero && spec.width > 0) return call_.unsupported("with groups and zeros");
       digits = group_digits(digits, spec.grouping, 3);
     }
-    return fit(call_, spec, sign_text(std::signbit(number) && !std::isnan(number), spec.sign),
-               std::move(digits), align);
+    return fit(call_, spec, sign_text(std::signbit(number) && !std::isnan(number), spec.sign), digits, align);
   }
 
   const Call& call_;
