@@ -196,16 +196,17 @@ class SpmBpeEncoder : public WordEncoder {
   // ranks behind it, so the buckets are walked upwards, each put in order once when its turn comes; what
   // ranks before the bucket that is being walked, or in it, goes to a heap beside (s.queue) that stays small.
   void merge_by_buckets(std::string_view text, EncoderScratch& s, Halves& halves) const {
-    s.bucket_of.assign(ranks_.size() + 1, 0);  // first how many, then where each rank's positions begin
-    std::vector<Later> later;                  // pairs that merges made, a list for each rank
+    std::vector<std::uint32_t> begin_of(ranks_.size() +
+                                        1);  // first how many, then where each rank's positions begin
+    std::vector<Later> later;                // pairs that merges made, a list for each rank
     std::vector<std::uint32_t> last_of(ranks_.size(), kNoSpmId);
     const auto count = static_cast<std::uint32_t>(s.symbols.size());
     for (std::uint32_t i = 0; i < count; ++i) {
-      if (renew(text, i, s, halves)) ++s.bucket_of[s.symbols[i].rank + 1];
+      if (renew(text, i, s, halves)) ++begin_of[s.symbols[i].rank + 1];
     }
-    std::partial_sum(s.bucket_of.begin(), s.bucket_of.end(), s.bucket_of.begin());
-    std::vector<std::uint32_t> starts(s.bucket_of.back());
-    std::vector<std::uint32_t> fill(s.bucket_of.begin(), s.bucket_of.end() - 1);
+    std::partial_sum(begin_of.begin(), begin_of.end(), begin_of.begin());
+    std::vector<std::uint32_t> starts(begin_of.back());
+    std::vector<std::uint32_t> fill(begin_of.begin(), begin_of.end() - 1);
     for (std::uint32_t i = 0; i < count; ++i) {
       if (s.symbols[i].rank != kNoSpmId) starts[fill[s.symbols[i].rank]++] = i;
     }
@@ -227,7 +228,7 @@ class SpmBpeEncoder : public WordEncoder {
     std::vector<std::uint32_t> positions;
     for (std::uint32_t rank = 0; rank < ranks_.size(); ++rank) {
       walked = rank;
-      positions.assign(starts.begin() + s.bucket_of[rank], starts.begin() + s.bucket_of[rank + 1]);
+      positions.assign(starts.begin() + begin_of[rank], starts.begin() + begin_of[rank + 1]);
       const std::size_t in_order = positions.size();
       for (std::uint32_t each = last_of[rank]; each != kNoSpmId; each = later[each].before) {
         positions.push_back(later[each].position);
