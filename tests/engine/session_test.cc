@@ -260,7 +260,7 @@ TEST(Likelihood, IsTheSumOverTheLogits) {
   EXPECT_NEAR(sum->nll_sum, expected, 1e-9 * expected);
 }
 
-// Windows are texts of their own that share a token: the same bits as one after the other.
+// Windows are texts of their own that share a token: the whole costs what they cost one after the other.
 TEST(Likelihood, ALongTextIsCutIntoWindows) {
   EngineOptions options = small_options();
   options.all_logits = true;
