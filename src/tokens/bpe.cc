@@ -316,10 +316,20 @@ void BpeEncoder::merge_by_heap(EncoderScratch& s) const {
 // are merged, every new symbol contains xy: no new pair (x, y) can arise, so a bucket is complete when it
 // becomes the lowest, and one sort puts it in order. Mostly it is in order already, and the whole is linear.
 void BpeEncoder::merge_by_buckets(EncoderScratch& s) const {
+  // What a merge touches lies together: its place is far from that of the last one.
+  struct Symbol {
+    std::uint32_t id;
+    std::uint32_t next;
+    std::uint32_t previous;
+    std::uint32_t rank;  // of the pair that starts here
+  };
+  const auto count = static_cast<std::uint32_t>(s.ids.size());
+  std::vector<Symbol> symbols(count);
+  for (std::uint32_t i = 0; i < count; ++i) symbols[i] = {s.ids[i], s.next[i], s.previous[i], s.rank[i]};
   s.bucket_of.resize(merges_.size(), kNoBucket);  // all kNoBucket between two words
   s.queue.clear();
   const auto push = [&](std::uint32_t at) {
-    const std::uint32_t rank = s.rank[at];
+    const std::uint32_t rank = symbols[at].rank;
     if (rank == kNoRank) return;
     std::uint32_t& bucket = s.bucket_of[rank];
     if (bucket == kNoBucket) {
@@ -334,7 +344,11 @@ void BpeEncoder::merge_by_buckets(EncoderScratch& s) const {
     }
     s.buckets[bucket].push_back(at);
   };
-  const auto count = static_cast<std::uint32_t>(s.ids.size());
+  const auto renew = [&](std::uint32_t at) {
+    Symbol& symbol = symbols[at];
+    symbol.rank = symbol.next == kNoSymbol ? kNoRank : merges_.rank(symbol.id, symbols[symbol.next].id);
+    push(at);
+  };
   for (std::uint32_t i = 0; i < count; ++i) push(i);
   while (!s.queue.empty()) {
     // The lower half of an entry counts the positions that are done.
@@ -354,14 +368,18 @@ void BpeEncoder::merge_by_buckets(EncoderScratch& s) const {
       s.free_buckets.push_back(bucket);
       s.bucket_of[rank] = kNoBucket;
     }
-    if (s.rank[at] != rank) continue;  // the pair at this place has changed since
-    s.ids[at] = merges_.merged(rank);
-    unlink_right(s, at);
-    rank_pair(s, at);
-    push(at);
-    if (s.previous[at] == kNoSymbol) continue;
-    rank_pair(s, s.previous[at]);
-    push(s.previous[at]);
+    Symbol& symbol = symbols[at];
+    if (symbol.rank != rank) continue;  // the pair at this place has changed since
+    symbol.id = merges_.merged(rank);
+    symbols[symbol.next].rank = kNoRank;
+    symbol.next = symbols[symbol.next].next;
+    if (symbol.next != kNoSymbol) symbols[symbol.next].previous = at;
+    renew(at);
+    if (symbol.previous != kNoSymbol) renew(symbol.previous);
+  }
+  for (std::uint32_t i = 0; i != kNoSymbol; i = symbols[i].next) {
+    s.ids[i] = symbols[i].id;
+    s.next[i] = symbols[i].next;
   }
 }
 
