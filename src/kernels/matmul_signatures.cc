@@ -31,6 +31,13 @@ bool is_contiguous(const OperandSpec& operand) {
   return operand.strides[rank - 2] == operand.shape[rank - 1] * operand.strides[rank - 1];
 }
 
+// True if every row along the last axis is the same one.
+bool repeats_one_row(const OperandSpec& operand) {
+  const auto rank = operand.shape.size();
+  return rank >= 2 && !operand.strides.empty() && rows_are_one_axis(operand) &&
+         operand.strides[rank - 2] == Dim(0);
+}
+
 std::string_view check_rows(const OperandSpec& x, const OperandSpec& out, DType x_dtype) {
   if (x.dtype != x_dtype) {
     return x_dtype == DType::F32 ? "needs x of f32" : "needs x of q8a";
@@ -71,11 +78,15 @@ std::string_view accepts_swiglu(const Signature& signature, bool int8) {
 std::string_view accepts_expert_matmul(const Signature& signature, bool int8) {
   if (signature.inputs.size() != 3 || signature.outputs.size() != 1)
     return "needs three inputs and one output";
-  const std::string_view rows =
-      check_rows(signature.inputs[0], signature.outputs[0], int8 ? DType::Q8A : DType::F32);
-  if (!rows.empty()) return rows;
+  const OperandSpec& x = signature.inputs[0];
+  if (x.dtype != (int8 ? DType::Q8A : DType::F32)) return int8 ? "needs x of q8a" : "needs x of f32";
+  if (!is_strided(x) || !is_contiguous_along_last_axis(x)) return "needs contiguous rows of x";
+  const OperandSpec& out = signature.outputs[0];
+  if (out.dtype != DType::F32 || !rows_are_one_axis(out))
+    return "needs an f32 output of contiguous rows at one distance";
   const OperandSpec& experts = signature.inputs[2];
-  if (experts.dtype != DType::I32 || !is_contiguous(experts)) return "needs contiguous experts of i32";
+  if (experts.dtype != DType::I32 || (!is_contiguous(experts) && !repeats_one_row(experts)))
+    return "needs experts of i32, contiguous or the same for all rows";
   // Scratch holds rows of x: the planner must know their length.
   if (!is_constant_axis(signature.inputs[0], -1)) return "needs a constant row length";
   return check_weight(signature.inputs[1], int8, 3);

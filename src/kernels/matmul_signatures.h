@@ -14,7 +14,8 @@ std::string_view accepts_matmul_int8(const Signature& signature);
 // swiglu_mlp: x and out as above, w_gate and w_up [F,D] in Panel16 of one type.
 std::string_view accepts_swiglu_float(const Signature& signature);
 std::string_view accepts_swiglu_int8(const Signature& signature);
-// expert_matmul: x as above, w [X,N,K] in Panel16, experts i32 [..,J], contiguous.
+// expert_matmul: x [..,J,K] or [..,1,K] of contiguous rows anywhere, w [X,N,K] in Panel16, experts i32
+// [..,J], contiguous or one [J] for all rows.
 std::string_view accepts_expert_matmul_float(const Signature& signature);
 std::string_view accepts_expert_matmul_int8(const Signature& signature);
 // quantize_q8a: x f32 -> q8a, both of contiguous rows at one distance, rows of a multiple of 32.

@@ -176,6 +176,63 @@ TEST_P(Experts, RowsHaveTheBitsOfTheirOwnMatmul) {
   }
 }
 
+// Heads have a matrix each, the same ones for every token: experts [J] at a stride of 0 between tokens.
+TEST_P(Experts, OneListForAllTokensIsThatListForEach) {
+  for (const std::int64_t tokens : {1, 2, 40}) {
+    for (const std::vector<double>& list : {std::vector<double>{0, 1, 2, 3, 4}, {4, 2, 4, 0, 2}}) {
+      const auto chosen = static_cast<std::int64_t>(list.size());
+      const ExpertWeights w(DType::Q8_0, 5, 37, 64, random_);
+      Tensor x(DType::F32, {tokens, chosen, 64});
+      x.fill_normal(random_);
+      Tensor each(DType::I32, {tokens, chosen});
+      Tensor once(DType::I32, {chosen});
+      for (std::int64_t i = 0; i < tokens * chosen; ++i)
+        each.set(i, list[static_cast<std::size_t>(i % chosen)]);
+      for (std::int64_t i = 0; i < chosen; ++i) once.set(i, list[static_cast<std::size_t>(i)]);
+      TensorView repeated = once.view();
+      repeated.rank = 2;
+      repeated.shape[0] = tokens;
+      repeated.shape[1] = chosen;
+      repeated.strides[0] = 0;
+      repeated.strides[1] = 1;
+      Tensor wanted(DType::F32, {tokens, chosen, 37});
+      Tensor fast(DType::F32, {tokens, chosen, 37});
+      run_fast(Launch{"expert_matmul", {}, {x.view(), w.view(), each.view()}, {wanted.view()}}, GetParam());
+      run_fast(Launch{"expert_matmul", {}, {x.view(), w.view(), repeated}, {fast.view()}}, GetParam());
+      ASSERT_EQ(fast.storage(), wanted.storage()) << tokens << " tokens";
+      Tensor reference(DType::F32, {tokens, chosen, 37});
+      run_reference(Launch{"expert_matmul", {}, {x.view(), w.view(), each.view()}, {wanted.view()}});
+      run_reference(Launch{"expert_matmul", {}, {x.view(), w.view(), repeated}, {reference.view()}});
+      ASSERT_EQ(reference.storage(), wanted.storage()) << tokens << " tokens";
+    }
+  }
+}
+
+// Rows of x [tokens,J,K] that lie expert by expert.
+TEST_P(Experts, RowsMayLieInAnotherOrder) {
+  for (const std::int64_t tokens : {2, 30}) {
+    const ExpertWeights w(DType::Q8_0, 3, 37, 64, random_);
+    Tensor in_order(DType::F32, {tokens, 3, 64});
+    in_order.fill_normal(random_);
+    Tensor turned(DType::F32, {3, tokens, 64});
+    Tensor experts(DType::I32, {tokens, 3});
+    for (std::int64_t row = 0; row < tokens * 3; ++row) {
+      experts.set(row, static_cast<double>(random_() % 3));
+      for (std::int64_t k = 0; k < 64; ++k)
+        turned.set((row % 3 * tokens + row / 3) * 64 + k, in_order.get(row * 64 + k));
+    }
+    TensorView x = turned.view();
+    std::swap(x.shape[0], x.shape[1]);
+    std::swap(x.strides[0], x.strides[1]);
+    Tensor wanted(DType::F32, {tokens, 3, 37});
+    Tensor out(DType::F32, {tokens, 3, 37});
+    run_fast(Launch{"expert_matmul", {}, {in_order.view(), w.view(), experts.view()}, {wanted.view()}},
+             GetParam());
+    run_fast(Launch{"expert_matmul", {}, {x, w.view(), experts.view()}, {out.view()}}, GetParam());
+    ASSERT_EQ(out.storage(), wanted.storage()) << tokens << " tokens";
+  }
+}
+
 TEST_P(Experts, ReferenceReadsBothLayouts) {
   ExpertWeights w(DType::Q8_0, 3, 19, 64, random_);
   Tensor x(DType::F32, {5, 1, 64});

@@ -7,7 +7,8 @@
 // Up to kFewRows rows: a tile is one row and kPanelsPerTile panels of its expert. More: a tile is one expert
 // and kPanelsPerTile of its panels; the rows that chose the expert are copied to scratch, up to kTileRows at
 // a time, and multiplied as one block, so that a panel is read once for all of them. A tile whose expert
-// nobody chose only looks through the numbers.
+// nobody chose only looks through the numbers. Where every token has the same experts (the heads of an
+// attention), it looks through those of one token.
 #include "kernels/fast/matmul_float.h"
 #include "kernels/fast/matmul_int8.h"
 #include "kernels/fast/matmul_kernels.h"
@@ -22,10 +23,11 @@ constexpr std::int64_t kFewRows = 16;
 struct Sizes {
   std::int64_t rows, chosen;  // rows of the output; J
   std::int64_t experts, n, k;
-  std::int64_t x_stride, out_stride;  // elements
-  std::int64_t row_bytes;             // of x
-  std::int64_t tiles;                 // per row, or per expert
-  bool shared, int8;                  // x is [..,1,K]
+  std::int64_t out_stride;     // elements
+  std::int64_t expert_stride;  // from one token's experts to the next; 0: all have the same
+  std::int64_t row_bytes;      // of x
+  std::int64_t tiles;          // per row, or per expert
+  bool shared, int8;           // x is [..,1,K]
 };
 
 Sizes sizes_of(const Call& call) {
@@ -40,11 +42,9 @@ Sizes sizes_of(const Call& call) {
   s.experts = w.shape[0];
   s.n = w.shape[1];
   s.k = w.shape[2];
+  s.expert_stride = experts.rank > 1 ? experts.strides[experts.rank - 2] : s.chosen;
   s.int8 = x.dtype == DType::Q8A;
   s.shared = x.shape[x.rank - 2] == 1 && s.chosen > 1;
-  // The stride between rows of x: with one row per token, that of the axis of tokens.
-  const int row_axis = x.shape[x.rank - 2] == 1 && x.rank > 2 ? x.rank - 3 : x.rank - 2;
-  s.x_stride = x.strides[row_axis];
   s.out_stride = out.strides[out.rank - 2];
   s.row_bytes = s.int8 ? s.k / 32 * std::int64_t{sizeof(BlockQ8A)} : s.k * 4;
   const std::int64_t panels = (s.n + kPanelColumns - 1) / kPanelColumns;
@@ -63,8 +63,14 @@ std::int64_t scratch_bytes(const Call& call) {
 }
 
 const std::byte* row_of(const Call& call, const Sizes& s, std::int64_t row) {
-  const std::int64_t at = (s.shared ? row / s.chosen : row) * s.x_stride;
-  const auto* x = static_cast<const std::byte*>(call.inputs[0].data);
+  const TensorView& view = call.inputs[0];
+  std::int64_t index = s.shared ? row / s.chosen : row;
+  std::int64_t at = 0;
+  for (int axis = view.rank - 2; axis >= 0; --axis) {
+    at += index % view.shape[axis] * view.strides[axis];
+    index /= view.shape[axis];
+  }
+  const auto* x = static_cast<const std::byte*>(view.data);
   return x + (s.int8 ? at / 32 * std::int64_t{sizeof(BlockQ8A)} : at * 4);
 }
 
@@ -96,24 +102,34 @@ void multiply_rows(const Call& call, const Sizes& s, std::int64_t expert, std::i
 
 void run(const Call& call, std::int64_t tile) {
   const Sizes s = sizes_of(call);
-  const auto* experts = static_cast<const std::int32_t*>(call.inputs[2].data);
+  const std::int32_t* experts = static_cast<const std::int32_t*>(call.inputs[2].data);
   const std::int64_t panel = tile % s.tiles * kPanelsPerTile;
   if (s.rows <= kFewRows) {
     const std::int64_t row = tile / s.tiles;
-    multiply_rows(call, s, experts[row], panel, row_of(call, s, row), &row, 1);
+    const std::int64_t at = row / s.chosen * s.expert_stride + row % s.chosen;
+    multiply_rows(call, s, experts[at], panel, row_of(call, s, row), &row, 1);
     return;
   }
   const std::int64_t expert = tile / s.tiles;
   std::byte* x = call.scratch + kSegmentBytes + kTileSumsBytes;
   std::int64_t rows[kTileRows];
   int count = 0;
-  for (std::int64_t row = 0; row < s.rows; ++row) {
-    if (experts[row] != expert) continue;
-    __builtin_memcpy(x + count * s.row_bytes, row_of(call, s, row), static_cast<std::size_t>(s.row_bytes));
-    rows[count++] = row;
-    if (count < kTileRows) continue;
-    multiply_rows(call, s, expert, panel, x, rows, count);
-    count = 0;
+  std::int64_t begin = 0;
+  std::int64_t end = s.chosen;
+  if (s.expert_stride == 0) {
+    while (begin < end && experts[begin] != expert) ++begin;
+    while (begin < end && experts[end - 1] != expert) --end;
+  }
+  for (std::int64_t first = 0; first < s.rows; first += s.chosen, experts += s.expert_stride) {
+    for (std::int64_t j = begin; j < end; ++j) {
+      if (experts[j] != expert) continue;
+      const std::int64_t row = first + j;
+      __builtin_memcpy(x + count * s.row_bytes, row_of(call, s, row), static_cast<std::size_t>(s.row_bytes));
+      rows[count++] = row;
+      if (count < kTileRows) continue;
+      multiply_rows(call, s, expert, panel, x, rows, count);
+      count = 0;
+    }
   }
   if (count > 0) multiply_rows(call, s, expert, panel, x, rows, count);
 }
