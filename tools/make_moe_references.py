@@ -4,7 +4,8 @@
     make_moe_references.py OUT            # torch, transformers, safetensors, gguf and numpy must be installed
 
 Writes OUT/NAME/{config.json, config_v5.json, model.safetensors, expected.safetensors, meta.json}; config_v5.json is
-what transformers 5 makes of config.json. The models that GGUF can express are there as OUT/NAME/NAME.gguf too. Weights are drawn by numpy's
+what transformers 5 makes of config.json. The models that GGUF can express are there as OUT/NAME/NAME.gguf too, and in
+the form that llama.cpp writes since 2025, keys and values absorbed, as NAME-absorbed.gguf. Weights are drawn by numpy's
 PCG64 from [seed, crc32(tensor name)] and rounded to the stored type, under the names that published checkpoints
 have; transformers loads them and must find nothing missing and nothing left over.
 
@@ -183,7 +184,28 @@ def gguf_name(name):
     return f"blk.{layer}.{GGUF_NAMES[rest]}.{suffix}"
 
 
-def write_gguf(path, c, tensors):
+def halves_of_kv_b(c, name, values):
+    """attn_k_b [H,R,nope], which takes a query to the latent, and attn_v_b [H,v,R], as llama.cpp's converter has them."""
+    layer = name.split(".")[2]
+    nope = c["qk_nope_head_dim"]
+    heads = values.reshape(c["num_attention_heads"], nope + c["v_head_dim"], c["kv_lora_rank"])
+    yield f"blk.{layer}.attn_k_b.weight", np.ascontiguousarray(heads[:, :nope].transpose(0, 2, 1))
+    yield f"blk.{layer}.attn_v_b.weight", np.ascontiguousarray(heads[:, nope:])
+
+
+def add_head_sizes(writer, c, absorbed):
+    key, value = c["qk_nope_head_dim"] + c["qk_rope_head_dim"], c["v_head_dim"]
+    if not absorbed:
+        writer.add_key_length(key)
+        writer.add_value_length(value)
+        return
+    writer.add_key_length(c["kv_lora_rank"] + c["qk_rope_head_dim"])
+    writer.add_value_length(c["kv_lora_rank"])
+    writer.add_key_length_mla(key)
+    writer.add_value_length_mla(value)
+
+
+def write_gguf(path, c, tensors, absorbed=False):
     """DeepSeek's models. A yarn rope must have mscale = mscale_all_dim: GGUF has one number for both."""
     writer = gguf.GGUFWriter(path, "deepseek2")
     writer.add_context_length(c["max_position_embeddings"])
@@ -191,10 +213,9 @@ def write_gguf(path, c, tensors):
     writer.add_block_count(c["num_hidden_layers"])
     writer.add_feed_forward_length(c["intermediate_size"])
     writer.add_head_count(c["num_attention_heads"])
-    writer.add_head_count_kv(c["num_key_value_heads"])
+    writer.add_head_count_kv(1 if absorbed else c["num_key_value_heads"])
     writer.add_layer_norm_rms_eps(c["rms_norm_eps"])
-    writer.add_key_length(c["qk_nope_head_dim"] + c["qk_rope_head_dim"])
-    writer.add_value_length(c["v_head_dim"])
+    add_head_sizes(writer, c, absorbed)
     writer.add_rope_dimension_count(c["qk_rope_head_dim"])
     writer.add_rope_freq_base(c["rope_theta"])
     writer.add_kv_lora_rank(c["kv_lora_rank"])
@@ -221,6 +242,10 @@ def write_gguf(path, c, tensors):
         writer.add_float32("deepseek2.rope.scaling.yarn_beta_slow", scaling["beta_slow"])
     stacks = {}
     for name, values in tensors.items():
+        if absorbed and ".kv_b_proj." in name:
+            for half, matrices in halves_of_kv_b(c, name, values):
+                writer.add_tensor(half, matrices)
+            continue
         if ".experts." not in name:
             writer.add_tensor(gguf_name(name), values)
             continue
@@ -315,6 +340,7 @@ def make(name, config, seed, out):
     save_file(expected, folder / "expected.safetensors")
     if name in IN_GGUF:
         write_gguf(folder / f"{name}.gguf", config, tensors)
+        write_gguf(folder / f"{name}-absorbed.gguf", config, tensors, absorbed=True)
     (folder / "meta.json").write_text(json.dumps(meta, indent=2) + "\n")
     print(name, meta, sum(f.stat().st_size for f in folder.iterdir()))
     return meta["router_margin_min"]

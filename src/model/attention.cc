@@ -48,14 +48,20 @@ ValueId ModelBuilder::rope(ValueId x) {
   return rotate(build_, local ? *config_.local_rope : config_.rope, local ? local_rotary_ : rotary_, x);
 }
 
-// Appends rows [B,T,K,E] to a state and returns it as [B,K,1,C,E].
+// Appends rows [B,T,K,E] to a state: [B,C,K,E].
 ValueId ModelBuilder::remember(std::string_view letter, ValueId rows) {
   const Shape shape = build_.shape(rows);
   const std::string name = fmt::format("{}.{}", letter, layer_);
   const ValueId state = build_.state(name, {DType::F32, {B, C, shape[2], shape[3]}});
   const ValueId all = build_.node("state_append", {state, rows, positions_});
   build_.update(name, all);
-  return build_.reshape(build_.permute(all, {0, 2, 1, 3}), {B, shape[2], Dim(1), C, shape[3]});
+  return all;
+}
+
+// [B,C,K,E] as [B,K,1,C,E].
+ValueId ModelBuilder::heads_first(ValueId rows) {
+  const Shape shape = build_.shape(rows);
+  return build_.reshape(build_.permute(rows, {0, 2, 1, 3}), {B, shape[2], Dim(1), C, shape[3]});
 }
 
 // bool [B,1,1,T,C]: key c <= position, and position - window < c in a layer that slides.
@@ -71,10 +77,22 @@ ValueId ModelBuilder::visible_keys() {
 }
 
 ValueId ModelBuilder::attend(const Projections& heads) {
-  const ValueId q = build_.permute(heads.q, {0, 2, 3, 1, 4});  // [B,K,G,T,E]
-  const ValueId all_k = remember("k", heads.k);
-  const ValueId all_v = remember("v", heads.v);
-  ValueId scores = build_.matmul_transposed(q, all_k);  // [B,K,G,T,C]
+  const ValueId all_k = heads_first(remember("k", heads.k));
+  const ValueId all_v = heads_first(remember("v", heads.v));
+  return attend_to(heads.q, all_k, all_v);
+}
+
+ValueId ModelBuilder::attend_shared(ValueId q, ValueId kv, std::int64_t v_dim) {
+  const ValueId all = remember("k", kv);
+  const ValueId all_k = heads_first(all);
+  const ValueId all_v = heads_first(columns(all, 0, v_dim));
+  return attend_to(q, all_k, all_v);
+}
+
+// q [B,T,K,G,E], all_k [B,K,1,C,E], all_v [B,K,1,C,Ev]: [B,T,H*Ev].
+ValueId ModelBuilder::attend_to(ValueId tokens_first_q, ValueId all_k, ValueId all_v) {
+  const ValueId q = build_.permute(tokens_first_q, {0, 2, 3, 1, 4});  // [B,K,G,T,E]
+  ValueId scores = build_.matmul_transposed(q, all_k);                // [B,K,G,T,C]
   scores = build_.mul(scores, build_.scalar(config_.attention_scale));
   if (config_.attention_softcap != 0) scores = softcap(scores, config_.attention_softcap);
   scores = build_.select(visible_keys(), scores, build_.scalar(-std::numeric_limits<double>::infinity()));
@@ -82,7 +100,7 @@ ValueId ModelBuilder::attend(const Projections& heads) {
   const ValueId weights = build_.node("exp", {shifted});
   const ValueId probabilities = build_.div(weights, build_.reduce("reduce_sum", weights, -1));
   const ValueId out = build_.matmul(probabilities, all_v);  // [B,K,G,T,Ev]
-  const Dim width = Dim(config_.heads) * build_.shape(heads.v).back();
+  const Dim width = Dim(config_.heads) * build_.shape(all_v).back();
   return build_.reshape(build_.permute(out, {0, 3, 1, 2, 4}), {B, T, width});
 }
 

@@ -76,6 +76,9 @@ class ModelBuilder {
   // k.LAYER and v.LAYER: [B,T,H*Ev]. A layer sees the keys at or before the token, if it slides the last
   // sliding_window of them.
   ValueId attend(const Projections& heads);
+  // The same of q [B,T,K,G,E] and kv [B,T,K,E], which is appended to the state k.LAYER alone: the first v_dim
+  // columns of the keys are the values. [B,T,H*v_dim].
+  ValueId attend_shared(ValueId q, ValueId kv, std::int64_t v_dim);
   // o_proj of what attend() gives: [B,T,D].
   ValueId project_output(ValueId x);
   // All of it, for layers that do nothing else to q, k and v.
@@ -103,6 +106,8 @@ class ModelBuilder {
  private:
   friend class Layer;
   ValueId remember(std::string_view letter, ValueId rows);
+  ValueId heads_first(ValueId rows);
+  ValueId attend_to(ValueId tokens_first_q, ValueId all_k, ValueId all_v);
   ValueId visible_keys();
   ValueId gated(ValueId gate, ValueId up);
   void rotary_tables();

@@ -74,6 +74,9 @@ struct LatentConfig {
   std::int64_t kv_rank = 0;
   std::int64_t nope_dim = 0;  // of each query head, not turned
   std::int64_t rope_dim = 0;  // turned
+  // Keys and values are not made of the latent: what would make them stands at the queries and at the result
+  // (model/deepseek.cc), and the cache holds the latent.
+  bool absorbed = false;
 };
 
 struct ModelConfig {

@@ -52,8 +52,8 @@ constexpr std::array kGgufKeys{
     KeyRow{"attention.temperature_length", Refused, "", "0"},
     KeyRow{"attention.temperature_scale", Refused, "", "0"},
     KeyRow{"attention.shared_kv_layers", Refused, "", "0"},
-    KeyRow{"attention.key_length_mla", Refused},
-    KeyRow{"attention.value_length_mla", Refused},
+    KeyRow{"attention.key_length_mla", Used, "deepseek", "0"},
+    KeyRow{"attention.value_length_mla", Used, "deepseek", "0"},
     KeyRow{"attn_output_scale", Refused, "", "1"},
     KeyRow{"embedding_scale", Refused, "", "0|1"},
     KeyRow{"residual_scale", Refused, "", "0|1"},
@@ -193,8 +193,39 @@ void read_pattern(const Reader& reader, ModelConfig& config, ConfigFaults& fault
   }
 }
 
+// Multi-head latent attention. In files with the keys `_mla`, key_length and value_length are those of the
+// one head in the cache: the latent and what turns, and the latent.
+void read_latent(Reader& reader, ModelConfig& config, ConfigFaults& faults) {
+  LatentConfig& latent = config.latent;
+  latent.kv_rank = near_range(reader.need_integer("attention.kv_lora_rank"));
+  latent.q_rank = reader.integer("attention.q_lora_rank", 0);
+  latent.rope_dim = near_range(config.rope.dim);
+  latent.absorbed = reader.integer("attention.key_length_mla", 0) != 0;
+  if (latent.absorbed) {
+    const auto need = [&](std::string_view key, std::int64_t actual, std::int64_t expected) {
+      if (actual == expected) return;
+      faults.add(key, "the one head of keys and values in the cache has another size",
+                 fmt::format("{}", expected), fmt::format("{}", actual));
+    };
+    need("attention.key_length", config.head_dim, latent.kv_rank + latent.rope_dim);
+    need("attention.value_length", config.v_head_dim, latent.kv_rank);
+    need("attention.head_count_kv", config.kv_heads, 1);
+    config.head_dim = reader.need_integer("attention.key_length_mla");
+    config.v_head_dim = reader.need_integer("attention.value_length_mla");
+    if (config.v_head_dim == 0) config.v_head_dim = -1;  // 0 would stand for E
+  } else {
+    config.kv_heads = config.heads;
+  }
+  latent.nope_dim = near_range(config.head_dim) - latent.rope_dim;
+  if (config.rope.kind != RopeKind::Yarn) return;
+  // The files say 0.1 m; what yarn does to cos and sin stands on the scores instead, once for each side.
+  const double each = 1 + reader.real("rope.scaling.yarn_log_multiplier", 0) * std::log(config.rope.factor);
+  config.rope.attention_factor = 1;
+  config.attention_scale = each * each / std::sqrt(static_cast<double>(config.head_dim));
+}
+
 // Routed experts and, for DeepSeek's files, multi-head latent attention.
-void read_experts(Reader& reader, ModelConfig& config) {
+void read_experts(Reader& reader, ModelConfig& config, ConfigFaults& faults) {
   ExpertConfig& experts = config.experts;
   const bool deepseek = config.family == "deepseek";
   if (!deepseek && config.family != "qwen2_moe" && config.family != "qwen3_moe") return;
@@ -219,18 +250,7 @@ void read_experts(Reader& reader, ModelConfig& config) {
   }
   experts.groups = std::max<std::int64_t>(1, reader.integer("expert_group_count", 1));
   experts.groups_per_token = std::max<std::int64_t>(1, reader.integer("expert_group_used_count", 1));
-
-  LatentConfig& latent = config.latent;
-  latent.kv_rank = reader.need_integer("attention.kv_lora_rank");
-  latent.q_rank = reader.integer("attention.q_lora_rank", 0);
-  latent.rope_dim = near_range(config.rope.dim);
-  latent.nope_dim = near_range(config.head_dim) - latent.rope_dim;
-  config.kv_heads = config.heads;
-  if (config.rope.kind != RopeKind::Yarn) return;
-  // The files say 0.1 m; what yarn does to cos and sin stands on the scores instead, once for each side.
-  const double each = 1 + reader.real("rope.scaling.yarn_log_multiplier", 0) * std::log(config.rope.factor);
-  config.rope.attention_factor = 1;
-  config.attention_scale = each * each / std::sqrt(static_cast<double>(config.head_dim));
+  read_latent(reader, config, faults);
 }
 
 }  // namespace
@@ -264,7 +284,7 @@ Result<ModelConfig> read_gguf_config(const Checkpoint& checkpoint) {
   config.sliding_window = reader.integer("attention.sliding_window", 0);
   read_rope(checkpoint, reader, config);
   read_pattern(reader, config, faults);
-  read_experts(reader, config);
+  read_experts(reader, config, faults);
 
   const TensorEntry* embedding = checkpoint.find_tensor("token_embd.weight");
   if (embedding != nullptr && embedding->shape.size() == 2) {

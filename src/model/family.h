@@ -34,9 +34,9 @@ bool in_list(std::string_view list, std::string_view word);
 
 // The graph of the checkpoint's model. Inputs: ids i32[B,T], positions i32[B,T] (negative: padding), rows
 // i32[R] (of the flattened [B*T], whose logits are wanted), and where the rotary table depends on it lengths
-// i32[B] (of the sequences after the step, or after the whole prompt); states k.i and v.i f32[B,C,K,E];
-// outputs logits f32[R,V] and what `options` adds. Errors: keys that are refused, tensors that are missing,
-// have another shape than the metadata says or are of no use, all of them at once.
+// i32[B] (of the sequences after the step, or after the whole prompt); states k.i and v.i f32[B,C,K,E], or
+// k.i alone; outputs logits f32[R,V] and what `options` adds. Errors: keys that are refused, tensors that are
+// missing, have another shape than the metadata says or are of no use, all of them at once.
 Result<Graph> build_graph(const Checkpoint& checkpoint, const ModelConfig& config,
                           const BuildOptions& options);
 

@@ -10,16 +10,20 @@ namespace {
 
 struct Door {
   const char* model;
-  const char* config;  // "config.json", "config_v5.json", or "gguf"
+  const char* config;  // "config.json", "config_v5.json", or the end of MODEL.gguf or MODEL-absorbed.gguf
 };
+
+bool is_gguf(const Door& door) {
+  return std::string(door.config).ends_with(".gguf");
+}
 
 // A folder in which the config asked for is config.json; removed with all it holds.
 class OpenDoor {
  public:
   explicit OpenDoor(const Door& door) {
     const std::filesystem::path source = data_path(std::string("models/") + door.model);
-    if (door.config == std::string("gguf")) {
-      path_ = source / (std::string(door.model) + ".gguf");
+    if (is_gguf(door)) {
+      path_ = source / (std::string(door.model) + door.config);
       return;
     }
     std::string pattern = (std::filesystem::temp_directory_path() / "hone-model-XXXXXX").string();
@@ -211,18 +215,20 @@ constexpr Door kDoors[] = {
     {"gemma2-scalar", "config.json"},
     {"gemma3", "config.json"},
     {"olmo2", "config.json"},
-    {"glm4", "gguf"},
-    {"phi3-longrope", "gguf"},
-    {"gemma2", "gguf"},
-    {"gemma3", "gguf"},
-    {"olmo2", "gguf"},
+    {"glm4", ".gguf"},
+    {"phi3-longrope", ".gguf"},
+    {"gemma2", ".gguf"},
+    {"gemma3", ".gguf"},
+    {"olmo2", ".gguf"},
     {"qwen3-moe", "config.json"},
     {"qwen2-moe", "config.json"},
     {"deepseek-v2-lite", "config.json"},
     {"deepseek-v2", "config.json"},
     {"deepseek-v3", "config.json"},
-    {"deepseek-v2-lite", "gguf"},
-    {"deepseek-v3", "gguf"},
+    {"deepseek-v2-lite", ".gguf"},
+    {"deepseek-v3", ".gguf"},
+    {"deepseek-v2-lite", "-absorbed.gguf"},
+    {"deepseek-v3", "-absorbed.gguf"},
 };
 
 // The other form of the same config must give the same bits.
@@ -275,7 +281,8 @@ std::string plain(std::string name) {
 }
 
 std::string door_name(const testing::TestParamInfo<Door>& info) {
-  return plain(info.param.model) + (info.param.config == std::string("gguf") ? "_gguf" : "");
+  if (!is_gguf(info.param)) return plain(info.param.model);
+  return plain(info.param.model) + (info.param.config == std::string(".gguf") ? "_gguf" : "_absorbed_gguf");
 }
 
 std::string model_name(const testing::TestParamInfo<const char*>& info) {

@@ -1,5 +1,8 @@
 // Keys of routed experts and of multi-head latent attention: ranges, choices that hone does not have, missing
 // experts.
+#include <cmath>
+#include <map>
+
 #include "made_checkpoint.h"
 #include "model/names.h"
 
@@ -93,6 +96,86 @@ TEST(ExpertsConfig, PredictionLayersAreLeftOutWithAWarning) {
   EXPECT_FALSE(is_of_prediction_layer(*config, beyond));
   EXPECT_FALSE(is_of_prediction_layer(*config, "model.layers.0.mlp.gate.weight"));
   EXPECT_FALSE(is_of_prediction_layer(*config, "model.layers.x"));
+}
+
+// DeepSeek's GGUF with keys and values absorbed: n = 6, r = 4, R = 5, Ev = 3, the changed keys of `changes`.
+Checkpoint absorbed_gguf(std::initializer_list<std::pair<const char*, std::int64_t>> changes = {}) {
+  Checkpoint checkpoint;
+  checkpoint.path = "made.gguf";
+  checkpoint.metadata = Metadata("made.gguf");
+  checkpoint.metadata.add_string("general.architecture", "deepseek2");
+  std::map<std::string, std::int64_t> keys{
+      {"embedding_length", 16},         {"block_count", 1},
+      {"feed_forward_length", 24},      {"context_length", 64},
+      {"attention.head_count", 4},      {"attention.head_count_kv", 1},
+      {"attention.key_length", 9},      {"attention.value_length", 5},
+      {"attention.key_length_mla", 10}, {"attention.value_length_mla", 3},
+      {"attention.kv_lora_rank", 5},    {"rope.dimension_count", 4},
+      {"leading_dense_block_count", 1}, {"expert_count", 2},
+      {"expert_used_count", 1},         {"expert_feed_forward_length", 6}};
+  for (const auto& [key, value] : changes) keys[key] = value;
+  for (const auto& [key, value] : keys) checkpoint.metadata.add_integer("deepseek2." + key, value);
+  checkpoint.metadata.add_real("deepseek2.attention.layer_norm_rms_epsilon", 1e-5);
+  const std::pair<const char*, std::vector<std::int64_t>> tensors[] = {
+      {"token_embd.weight", {32, 16}},         {"output_norm.weight", {16}},
+      {"blk.0.attn_norm.weight", {16}},        {"blk.0.attn_q.weight", {40, 16}},
+      {"blk.0.attn_kv_a_mqa.weight", {9, 16}}, {"blk.0.attn_kv_a_norm.weight", {5}},
+      {"blk.0.attn_k_b.weight", {4, 5, 6}},    {"blk.0.attn_v_b.weight", {4, 3, 5}},
+      {"blk.0.attn_output.weight", {16, 12}},  {"blk.0.ffn_norm.weight", {16}},
+      {"blk.0.ffn_gate.weight", {24, 16}},     {"blk.0.ffn_up.weight", {24, 16}},
+      {"blk.0.ffn_down.weight", {16, 24}}};
+  for (const auto& [name, shape] : tensors) add_tensor(checkpoint, name, shape);
+  return checkpoint;
+}
+
+TEST(ExpertsConfig, AbsorbedKeysAndValues) {
+  const Checkpoint checkpoint = absorbed_gguf();
+  const Result<ModelConfig> config = read_config(checkpoint);
+  ASSERT_TRUE(config.ok()) << text_of(config.error());
+  EXPECT_TRUE(config->latent.absorbed);
+  EXPECT_EQ(config->latent.nope_dim, 6);
+  EXPECT_EQ(config->head_dim, 10);
+  EXPECT_EQ(config->v_head_dim, 3);
+  EXPECT_EQ(config->kv_heads, 1);
+  EXPECT_DOUBLE_EQ(config->attention_scale, 1 / std::sqrt(10.0));
+  const Result<Graph> graph = build_graph(checkpoint, *config, {});
+  ASSERT_TRUE(graph.ok()) << text_of(graph.error());
+  int states = 0;
+  for (const GraphInput& input : graph->inputs) {
+    if (input.kind != InputKind::State) continue;
+    ++states;
+    EXPECT_EQ(input.name, "k.0");
+    EXPECT_EQ(graph->type(input.value).shape.back(), Dim(9));
+  }
+  EXPECT_EQ(states, 1);
+}
+
+TEST(ExpertsConfig, AbsorbedSizesMustAgree) {
+  constexpr std::int64_t kHuge = std::int64_t{1} << 62;
+  const std::pair<const char*, std::int64_t> changes[] = {
+      {"attention.key_length", 10},      {"attention.key_length", kHuge},
+      {"attention.value_length", 3},     {"attention.head_count_kv", 4},
+      {"attention.key_length_mla", 4},   {"attention.key_length_mla", -1},
+      {"attention.value_length_mla", 0}, {"attention.value_length_mla", kHuge},
+      {"attention.kv_lora_rank", 6},     {"attention.kv_lora_rank", kHuge},
+      {"rope.dimension_count", 6},       {"rope.dimension_count", kHuge}};
+  for (const auto& change : changes) {
+    EXPECT_FALSE(read_config(absorbed_gguf({change})).ok()) << change.first << " = " << change.second;
+  }
+  const Result<ModelConfig> config =
+      read_config(absorbed_gguf({{"attention.key_length", 10}, {"attention.head_count_kv", 4}}));
+  ASSERT_FALSE(config.ok());
+  expect_says(text_of(config.error()),
+              {"attention.key_length", "expected 9, not 10", "attention.head_count_kv"});
+  // Without the keys the file must have kv_b, and says so.
+  Checkpoint expanded = absorbed_gguf({{"attention.key_length_mla", 0},
+                                       {"attention.value_length_mla", 0},
+                                       {"attention.key_length", 10},
+                                       {"attention.value_length", 3}});
+  const Result<Graph> graph = build(expanded);
+  ASSERT_FALSE(graph.ok());
+  expect_says(text_of(graph.error()),
+              {"blk.0.attn_kv_b.weight is missing", "blk.0.attn_k_b.weight is not used"});
 }
 
 TEST(ExpertsConfig, SizesOutOfRange) {
