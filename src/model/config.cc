@@ -79,6 +79,7 @@ void check_rope(RangeCheck& check, const ModelConfig& config, const RopeConfig& 
 void check_sizes(RangeCheck& check, const Checkpoint& checkpoint, const ModelConfig& config) {
   check.size("the embedding's length", config.dim, 1);
   check.size("the number of layers", config.layers, 1, 100'000);
+  check.size("the number of layers that predict further tokens", config.prediction_layers, 0);
   check.truth(config.layers <= static_cast<std::int64_t>(checkpoint.tensors.size()), "the number of layers",
               "every layer has tensors of its own",
               fmt::format("at most {}, the number of tensors", checkpoint.tensors.size()),
@@ -177,6 +178,16 @@ void complete(const Checkpoint& checkpoint, ModelConfig& config, ConfigFaults& f
               "a cap is positive", "0 (none) to 1e9", fmt::format("{}", config.attention_softcap));
   check.truth(config.final_softcap >= 0 && config.final_softcap < 1e9, "the soft cap of the logits",
               "a cap is positive", "0 (none) to 1e9", fmt::format("{}", config.final_softcap));
+}
+
+void warn_of_prediction_layers(const Checkpoint& checkpoint, std::string_view key, ModelConfig& config) {
+  const auto count = std::ranges::count_if(checkpoint.tensors, [&](const TensorEntry& tensor) {
+    return is_of_prediction_layer(config, tensor.name);
+  });
+  if (count == 0) return;
+  config.warnings.push_back(
+      fmt::format("{} tensors of the layers behind layer {} were not used: they predict further tokens ({})",
+                  count, config.layers - 1, key));
 }
 
 Result<ModelConfig> read_config(const Checkpoint& checkpoint) {

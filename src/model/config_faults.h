@@ -64,6 +64,10 @@ void sort_key(std::span<const KeyRow> rows, std::string_view key, std::string_vi
 // Ranges that hold for every model, and what follows from the keys alone (the scale of scores, v_head_dim).
 void complete(const Checkpoint& checkpoint, ModelConfig& config, ConfigFaults& faults);
 
+// Layers behind the last, which guess further tokens: left out, as transformers does. A warning that names
+// `key` where the checkpoint has tensors of them.
+void warn_of_prediction_layers(const Checkpoint& checkpoint, std::string_view key, ModelConfig& config);
+
 Result<ModelConfig> read_gguf_config(const Checkpoint& checkpoint);
 Result<ModelConfig> read_hugging_face_config(const Checkpoint& checkpoint);
 

@@ -70,7 +70,7 @@ constexpr std::array kGgufKeys{
     KeyRow{"expert_group_used_count", Used, "deepseek", "0"},
     KeyRow{"leading_dense_block_count", Used, "deepseek", "0"},
     KeyRow{"interleave_moe_layer_step", Refused, "", "0|1"},
-    KeyRow{"nextn_predict_layers", Refused, "", "0"},
+    KeyRow{"nextn_predict_layers"},
     KeyRow{"swin_norm", Refused, "", "false"},
     KeyRow{"use_parallel_residual", Refused, "", "false"},
     KeyRow{"rope.dimension_sections", Refused},
@@ -269,7 +269,8 @@ Result<ModelConfig> read_gguf_config(const Checkpoint& checkpoint) {
   ConfigFaults faults(checkpoint.path);
   Reader reader(metadata, config.architecture, faults);
   config.dim = reader.need_integer("embedding_length");
-  config.layers = reader.need_integer("block_count");
+  config.prediction_layers = near_range(reader.integer("nextn_predict_layers", 0));
+  config.layers = near_range(reader.need_integer("block_count")) - config.prediction_layers;
   config.heads = reader.need_integer("attention.head_count");
   config.ffn = reader.need_integer("feed_forward_length");
   config.context_length = reader.need_integer("context_length");
@@ -297,6 +298,7 @@ Result<ModelConfig> read_gguf_config(const Checkpoint& checkpoint) {
   if (faults.empty()) complete(checkpoint, config, faults);
   HONE_TRY(faults.check(config));
   if (family->derive != nullptr) family->derive(config);
+  warn_of_prediction_layers(checkpoint, "nextn_predict_layers", config);
   return config;
 }
 

@@ -231,20 +231,6 @@ void warn_of_tied_head(const Checkpoint& checkpoint, const Family& family, Model
   }
 }
 
-// Layers behind the last, which guess further tokens: left out, as transformers does.
-void warn_of_prediction_layers(const Checkpoint& checkpoint, const JsonReader& reader, ModelConfig& config) {
-  config.prediction_layers = near_range(reader.integer("num_nextn_predict_layers").value_or(0));
-  const auto count = std::ranges::count_if(checkpoint.tensors, [&](const TensorEntry& tensor) {
-    return is_of_prediction_layer(config, tensor.name);
-  });
-  if (count > 0) {
-    config.warnings.push_back(
-        fmt::format("{} tensors of the layers behind layer {} were not used: they predict further tokens "
-                    "(num_nextn_predict_layers)",
-                    count, config.layers - 1));
-  }
-}
-
 }  // namespace
 
 Result<ModelConfig> read_hugging_face_config(const Checkpoint& checkpoint) {
@@ -276,7 +262,8 @@ Result<ModelConfig> read_hugging_face_config(const Checkpoint& checkpoint) {
   HONE_TRY(faults.check(config));
   if (family->derive != nullptr) family->derive(config);
   warn_of_tied_head(checkpoint, *family, config);
-  warn_of_prediction_layers(checkpoint, reader, config);
+  config.prediction_layers = near_range(reader.integer("num_nextn_predict_layers").value_or(0));
+  warn_of_prediction_layers(checkpoint, "num_nextn_predict_layers", config);
   return config;
 }
 

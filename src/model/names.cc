@@ -53,10 +53,10 @@ std::string tensor_stem(std::span<const PartName> family_names, FileStyle style,
 }
 
 bool is_of_prediction_layer(const ModelConfig& config, std::string_view tensor) {
-  constexpr std::string_view kBefore = "model.layers.";
-  if (config.prediction_layers == 0 || !tensor.starts_with(kBefore)) return false;
+  const std::string_view before = config.style == FileStyle::Gguf ? "blk." : "model.layers.";
+  if (config.prediction_layers == 0 || !tensor.starts_with(before)) return false;
   std::int64_t layer = 0;
-  const char* begin = tensor.data() + kBefore.size();
+  const char* begin = tensor.data() + before.size();
   const auto [end, failed] = std::from_chars(begin, tensor.data() + tensor.size(), layer);
   return failed == std::errc() && end != begin && layer >= config.layers &&
          layer < config.layers + config.prediction_layers;

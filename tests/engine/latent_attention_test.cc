@@ -26,7 +26,8 @@ struct Named {
 
 class MadeModel {
  public:
-  explicit MadeModel(bool absorbed) : absorbed_(absorbed) {
+  // `predicts`: behind the last layer stands one that guesses the token after the next.
+  explicit MadeModel(bool absorbed, bool predicts = false) : absorbed_(absorbed), predicts_(predicts) {
     matrix("token_embd.weight", {kVocabulary, kDim});
     for (int i = 0; i < kLayers; ++i) {
       const std::string block = fmt::format("blk.{}.", i);
@@ -48,6 +49,10 @@ class MadeModel {
     }
     vector("output_norm.weight", kDim);
     matrix("output.weight", {kVocabulary, kDim});
+    if (!predicts) return;
+    vector(fmt::format("blk.{}.attn_norm.weight", kLayers), kDim);
+    matrix(fmt::format("blk.{}.attn_q.weight", kLayers), {kHeads * (kNope + kRope), kDim});
+    matrix(fmt::format("blk.{}.nextn.eh_proj.weight", kLayers), {kDim, 2 * kDim});
   }
 
   Status write(const std::string& path) const {
@@ -57,7 +62,8 @@ class MadeModel {
       writer.add_u32(fmt::format("deepseek2.{}", key), static_cast<std::uint32_t>(value));
     };
     add("embedding_length", kDim);
-    add("block_count", kLayers);
+    add("block_count", kLayers + (predicts_ ? 1 : 0));
+    if (predicts_) add("nextn_predict_layers", 1);
     add("feed_forward_length", kFfn);
     add("context_length", 256);
     add("attention.head_count", kHeads);
@@ -124,6 +130,7 @@ class MadeModel {
   std::mt19937_64 random_{20261130};
   std::vector<Named> tensors_;
   bool absorbed_ = false;
+  bool predicts_ = false;
 };
 
 EngineOptions options_of(Level level) {
@@ -149,9 +156,9 @@ class LatentAttention : public testing::Test {
 
   std::string path(const char* name) const { return (folder_ / name).string(); }
 
-  std::string write(bool absorbed) const {
+  std::string write(bool absorbed, bool predicts = false) const {
     const std::string out = path(absorbed ? "absorbed.gguf" : "expanded.gguf");
-    const Status status = MadeModel(absorbed).write(out);
+    const Status status = MadeModel(absorbed, predicts).write(out);
     EXPECT_TRUE(status.ok()) << describe(status.error());
     return out;
   }
@@ -188,6 +195,17 @@ TEST_F(LatentAttention, BothFormsAreOneModel) {
               2 * f32_tolerance(kHeads * (kNope + kRope), kLayers, largest));
     EXPECT_EQ(session->model().plan.fallbacks(), level == Level::O1 ? 1 : 0);
   }
+}
+
+TEST_F(LatentAttention, ALayerThatPredictsChangesNothing) {
+  EngineOptions options = options_of(Level::O3);
+  const std::vector<float> without = logits_of(write(true), options);
+  options.strict = false;
+  const std::unique_ptr<Session> session = open_session(write(true, true), options);
+  ASSERT_NE(session, nullptr);
+  ASSERT_EQ(session->model().config.warnings.size(), 1U);
+  EXPECT_TRUE(session->model().config.warnings[0].starts_with("3 tensors of the layers behind layer 1"));
+  EXPECT_TRUE(same_bits(all_logits(*session, ids_, 64), without));
 }
 
 // R + r numbers a token and layer, in f32 and in f16; every head's keys and values in the other form.

@@ -98,6 +98,37 @@ TEST(ExpertsConfig, PredictionLayersAreLeftOutWithAWarning) {
   EXPECT_FALSE(is_of_prediction_layer(*config, "model.layers.x"));
 }
 
+// GGUF counts them in block_count.
+TEST(ExpertsConfig, PredictionLayersOfGgufAreLeftOutToo) {
+  Checkpoint checkpoint = made_gguf();
+  checkpoint.metadata.add_integer("llama.nextn_predict_layers", 1);
+  const Result<ModelConfig> config = read_config(checkpoint);
+  ASSERT_TRUE(config.ok()) << text_of(config.error());
+  EXPECT_EQ(config->layers, 1);
+  EXPECT_TRUE(config->refused.empty());
+  ASSERT_EQ(config->warnings.size(), 1U);
+  expect_says(config->warnings[0], {"9 tensors of the layers behind layer 0", "(nextn_predict_layers)"});
+  EXPECT_TRUE(is_of_prediction_layer(*config, "blk.1.nextn.eh_proj.weight"));
+  EXPECT_FALSE(is_of_prediction_layer(*config, "blk.0.attn_q.weight"));
+  EXPECT_FALSE(is_of_prediction_layer(*config, "blk.2.nextn.eh_proj.weight"));
+  EXPECT_FALSE(is_of_prediction_layer(*config, "model.layers.1.eh_proj.weight"));
+  EXPECT_TRUE(build(checkpoint).ok());
+  add_tensor(checkpoint, "blk.1.nextn.eh_proj.weight", {16, 32});
+  EXPECT_TRUE(build(checkpoint).ok());
+  add_tensor(checkpoint, "blk.2.nextn.eh_proj.weight", {16, 32});
+  const Result<Graph> graph = build(checkpoint);
+  ASSERT_FALSE(graph.ok());
+  expect_says(text_of(graph.error()), {"1 tensors", "blk.2.nextn.eh_proj.weight is not used"});
+}
+
+TEST(ExpertsConfig, PredictionLayersOutOfRange) {
+  for (const std::int64_t count : {std::int64_t{-1}, std::int64_t{2}, std::int64_t{1} << 62}) {
+    Checkpoint checkpoint = made_gguf();
+    checkpoint.metadata.add_integer("llama.nextn_predict_layers", count);
+    EXPECT_FALSE(read_config(checkpoint).ok()) << count;
+  }
+}
+
 // DeepSeek's GGUF with keys and values absorbed: n = 6, r = 4, R = 5, Ev = 3, the changed keys of `changes`.
 Checkpoint absorbed_gguf(std::initializer_list<std::pair<const char*, std::int64_t>> changes = {}) {
   Checkpoint checkpoint;
