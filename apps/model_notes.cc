@@ -9,6 +9,7 @@ namespace hone {
 
 void print_model_notes(const CompiledModel& model) {
   for (const std::string& warning : model.config.warnings) print_note(fmt::format("warning: {}\n", warning));
+  for (const std::string& note : model.config.notes) print_note(fmt::format("note: {}\n", note));
   const ThreadLimit limit = usable_threads();
   if (model.plan.target.threads > limit.threads) {
     print_note(

@@ -110,6 +110,7 @@ std::string as_text(const CompiledModel& model, const MemoryStatement& memory, c
                   plan.placement_order);
   if (plan.fallbacks() > 0) out += plan.fallback_line() + "\n";
   for (const std::string& warning : model.config.warnings) out += fmt::format("warning: {}\n", warning);
+  for (const std::string& note : model.config.notes) out += fmt::format("note: {}\n", note);
   if (fit != nullptr) {
     out += fmt::format("in this budget: context up to {}, or {} at context {}\n", fit->max_context,
                        counted(fit->max_batch, "sequence"), model.context);

@@ -315,7 +315,9 @@ Result<QuantizeReport> quantize_file(const Checkpoint& checkpoint, const std::st
     const ModelConfig config = HONE_TRY(read_config(checkpoint));
     GgufForm form = HONE_TRY(gguf_form(checkpoint, config));
     add_gguf_config(config, form, writer);
-    report.notes = add_tokenizer(checkpoint, config, writer);
+    report.notes = config.notes;
+    for (std::string& note : add_tokenizer(checkpoint, config, writer))
+      report.notes.push_back(std::move(note));
     tensors = std::move(form.tensors);
   }
   writer.add_u32("general.quantization_version", 2);

@@ -43,7 +43,7 @@ struct QuantizeReport {
   std::vector<QuantizedTensor> tensors;
   std::uint64_t bytes_before = 0;  // of the source's files
   std::uint64_t bytes_after = 0;
-  std::vector<std::string> notes;  // what of the tokenizer GGUF cannot say
+  std::vector<std::string> notes;  // what is left out, and what of the tokenizer GGUF cannot say
 };
 
 // The types that a file can be written in, by falling size.

@@ -119,11 +119,20 @@ struct ModelConfig {
   // out.
   std::int64_t prediction_layers = 0;
 
+  // Of a Hugging Face folder that holds other models beside the text model (model/config_text_model.cc): what
+  // stands before the text model's names in place of "model.", and before "lm_head"; and how the names of the
+  // other models begin, which hone leaves out.
+  std::string body_prefix = "model.";
+  std::string head_prefix;
+  std::vector<std::string> other_models;
+
   // What the file asks for and hone does not implement, "key = value" each. build_graph refuses them together
   // with the tensors that do not fit.
   std::vector<std::string> refused;
   // One line each: keys that nobody knows, tensors that are left out.
   std::vector<std::string> warnings;
+  // One line each: what is left out on purpose, which changes nothing that hone computes.
+  std::vector<std::string> notes;
 
   bool slides(std::int64_t layer) const {
     return sliding_window > 0 && static_cast<std::size_t>(layer) < sliding_layers.size() &&

@@ -123,7 +123,7 @@ void check_experts(const ModelConfig& config, ConfigFaults& faults) {
   };
   const LatentConfig& latent = config.latent;
   constexpr std::int64_t kLargestRank = std::int64_t{1} << 31;
-  if (latent.kv_rank != 0) {
+  if (config.family == "deepseek") {
     need(latent.kv_rank > 0 && latent.kv_rank <= kLargestRank, "the rank of keys and values", "1 or more",
          latent.kv_rank);
     need(latent.q_rank >= 0 && latent.q_rank <= kLargestRank, "the rank of queries", "0 (none) or more",

@@ -16,8 +16,6 @@ namespace {
 
 using enum KeyUse;
 
-// Every key that hone knows. Keys of families with names of their own stand in their own tables
-// (config_chatglm.cc).
 constexpr std::array kHuggingFaceKeys{
     KeyRow{"model_type"},
     KeyRow{"hidden_size"},
@@ -152,7 +150,7 @@ void read_activation(const JsonReader& reader, ModelConfig& config, ConfigFaults
   } else if (*name == "gelu_pytorch_tanh" || *name == "gelu_new") {
     config.activation = Activation::GeluTanh;
   } else {
-    faults.add(key, "hone does not have this activation", "silu or gelu_pytorch_tanh", *name);
+    faults.add(reader.name(key), "hone does not have this activation", "silu or gelu_pytorch_tanh", *name);
   }
 }
 
@@ -165,14 +163,14 @@ void read_windows(const nlohmann::json& json, const JsonReader& reader, ModelCon
   const auto types = json.find("layer_types");
   if (types != json.end() && !types->is_null()) {
     if (!types->is_array() || static_cast<std::int64_t>(types->size()) != config.layers) {
-      faults.add("layer_types", "each layer has a type", fmt::format("a list of {}", config.layers),
-                 json_text(*types));
+      faults.add(reader.name("layer_types"), "each layer has a type",
+                 fmt::format("a list of {}", config.layers), json_text(*types));
       return;
     }
     for (const nlohmann::json& type : *types) {
       const bool slides = type == "sliding_attention";
       if (!slides && type != "full_attention") {
-        config.refused.push_back(fmt::format("key layer_types with {}", json_text(type)));
+        config.refused.push_back(fmt::format("key {} with {}", reader.name("layer_types"), json_text(type)));
         return;
       }
       config.sliding_layers.push_back(slides);
@@ -185,7 +183,8 @@ void read_windows(const nlohmann::json& json, const JsonReader& reader, ModelCon
   const std::string_view key =
       reader.has("sliding_window_pattern") ? "sliding_window_pattern" : "_sliding_window_pattern";
   if (const auto period = reader.integer(key); period && config.sliding_layers.empty()) {
-    if (*period < 1) faults.add(key, "the period is too small", "1 or more", fmt::format("{}", *period));
+    if (*period < 1)
+      faults.add(reader.name(key), "the period is too small", "1 or more", fmt::format("{}", *period));
     for (std::int64_t i = 0; *period >= 1 && i < std::min<std::int64_t>(config.layers, 100'000); ++i) {
       config.sliding_layers.push_back((i + 1) % *period != 0);
     }
@@ -224,7 +223,7 @@ void read_rest(const nlohmann::json& json, const JsonReader& reader, ModelConfig
 
 // A tied output matrix that the file holds all the same is left out, as transformers does.
 void warn_of_tied_head(const Checkpoint& checkpoint, const Family& family, ModelConfig& config) {
-  const std::string name = tensor_stem(family.names, config.style, "lm_head", 0) + ".weight";
+  const std::string name = tensor_stem(family.names, config, "lm_head", 0) + ".weight";
   if (config.tied.value_or(false) && checkpoint.find_tensor(name) != nullptr) {
     config.warnings.push_back(
         fmt::format("{} was not used: tie_word_embeddings says that the embedding serves", name));
@@ -233,24 +232,29 @@ void warn_of_tied_head(const Checkpoint& checkpoint, const Family& family, Model
 
 }  // namespace
 
+std::span<const KeyRow> hugging_face_keys() {
+  return kHuggingFaceKeys;
+}
+
 Result<ModelConfig> read_hugging_face_config(const Checkpoint& checkpoint) {
-  const nlohmann::json& json = *checkpoint.config;
   ConfigFaults faults(checkpoint.path);
-  const JsonReader reader(json, "", faults);
   ModelConfig config;
   config.style = FileStyle::HuggingFace;
   config.qkv_bias = config.o_bias = config.feed_forward_bias = Bias::None;
-  config.architecture = reader.need_text("model_type");
+  config.architecture = JsonReader(*checkpoint.config, "", faults).need_text("model_type");
   HONE_TRY(faults.check(config));
   const Family* family = HONE_TRY(
       find_family(config.architecture, config.style, fmt::format("{}, key model_type", checkpoint.path)));
   config.family = family->name;
   if (family->describe != nullptr) family->describe(config);
+  const std::optional<nlohmann::json> inner = text_model_keys(checkpoint, config, faults);
+  const nlohmann::json& json = inner ? *inner : *checkpoint.config;
+  const JsonReader reader(json, inner ? "text_config." : "", faults);
   if (family->name == "chatglm3") {
     read_chatglm_keys(json, reader, config);
   } else {
     for (const auto& [key, value] : json.items())
-      sort_key(kHuggingFaceKeys, key, key, json_text(value), config);
+      sort_key(kHuggingFaceKeys, key, reader.name(key), json_text(value), config);
     read_sizes(reader, config);
     read_activation(reader, config, faults);
     read_windows(json, reader, config, faults);

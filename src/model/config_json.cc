@@ -20,12 +20,11 @@ const nlohmann::json* JsonReader::find(std::string_view key) const {
 
 void JsonReader::wrong_type(std::string_view key, std::string_view expected,
                             const nlohmann::json& value) const {
-  faults_.add(prefix_ + std::string(key), "the value has another type", std::string(expected),
-              json_text(value));
+  faults_.add(name(key), "the value has another type", std::string(expected), json_text(value));
 }
 
 void JsonReader::missing(std::string_view key, std::string_view expected) const {
-  faults_.add(prefix_ + std::string(key), "the key is missing", std::string(expected), "nothing");
+  faults_.add(name(key), "the key is missing", std::string(expected), "nothing");
 }
 
 std::optional<std::int64_t> JsonReader::integer(std::string_view key) const {

@@ -19,6 +19,8 @@ class JsonReader {
   JsonReader(const nlohmann::json& object, std::string prefix, ConfigFaults& faults)
       : object_(object), prefix_(std::move(prefix)), faults_(faults) {}
 
+  // A key with the prefix before it.
+  std::string name(std::string_view key) const { return prefix_ + std::string(key); }
   // Present and not null.
   bool has(std::string_view key) const { return find(key) != nullptr; }
   // nullopt where the key is missing or null; another type is noted as a fault.
@@ -45,6 +47,17 @@ class JsonReader {
 // The rotary keys: rope_theta and rope_scaling, or rope_parameters.
 void read_rope_keys(const nlohmann::json& json, const JsonReader& reader, ModelConfig& config,
                     ConfigFaults& faults);
+
+// Every key of config.json that hone knows; families with names of their own have tables of their own
+// (config_chatglm.cc).
+std::span<const KeyRow> hugging_face_keys();
+
+// Where model_type is that of a text model with others around it (Gemma 3 with images): the keys of the text
+// model, config.json's `text_config` over the defaults of transformers, for its files leave out what equals
+// them. Sorts the keys beside `text_config`, sets the prefixes of the tensors and notes what is left out.
+// nullopt: the file is of one model.
+std::optional<nlohmann::json> text_model_keys(const Checkpoint& checkpoint, ModelConfig& config,
+                                              ConfigFaults& faults);
 
 // ChatGLM's own keys (num_layers, kv_channels, ..).
 void read_chatglm_keys(const nlohmann::json& json, const JsonReader& reader, ModelConfig& config);

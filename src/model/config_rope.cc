@@ -119,8 +119,9 @@ void read_rope_keys(const nlohmann::json& json, const JsonReader& reader, ModelC
   if (config.local_rope) {
     config.local_rope->theta = reader.real("rope_local_base_freq").value_or(config.local_rope->theta);
   }
-  for (const std::string place : {"rope_scaling", "rope_parameters"}) {
-    const auto found = json.find(place);
+  for (const std::string_view key : {"rope_scaling", "rope_parameters"}) {
+    const auto found = json.find(key);
+    const std::string place = reader.name(key);
     if (found == json.end() || found->is_null()) continue;
     if (!found->is_object()) {
       faults.add(place, "the value has another type", "an object", json_text(*found));

@@ -58,7 +58,7 @@ void build(ModelBuilder& model) {
 
 constexpr Family kFamily{.name = "gemma3",
                          .gguf = "gemma3",
-                         .hugging_face = "gemma3_text",
+                         .hugging_face = "gemma3_text gemma3",
                          .names = kNames,
                          .describe = describe,
                          .derive = derive,

@@ -48,13 +48,14 @@ class Namer {
       add_rows(names_, layer, true);
       add_rows(common_names(), layer, true);
     }
-    if (config_.tied.value_or(false)) used_.insert("lm_head.weight");
+    if (config_.tied.value_or(false)) used_.insert(config_.head_prefix + "lm_head.weight");
   }
 
   std::vector<std::string> left_over() const {
     std::vector<std::string> out;
     for (const TensorEntry& entry : checkpoint_.tensors) {
-      const bool left_out = is_computed(entry.name) || is_of_prediction_layer(config_, entry.name);
+      const bool left_out = is_computed(entry.name) || is_of_prediction_layer(config_, entry.name) ||
+                            is_of_other_model(config_, entry.name);
       if (!used_.contains(entry.name) && !left_out) out.push_back(entry.name);
     }
     return out;
@@ -72,7 +73,7 @@ class Namer {
         continue;  // the family's own row stands for it
       }
       if (row.part == "lm_head" && config_.tied.value_or(false)) continue;
-      const std::string from = tensor_stem(names_, FileStyle::HuggingFace, row.part, layer);
+      const std::string from = tensor_stem(names_, config_, row.part, layer);
       const std::string to = tensor_stem(names_, FileStyle::Gguf, row.part, layer);
       if (from.empty() || to.empty()) continue;
       for (const std::string_view suffix : {".weight", ".bias", ""}) {

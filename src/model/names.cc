@@ -52,6 +52,20 @@ std::string tensor_stem(std::span<const PartName> family_names, FileStyle style,
   return fmt::format("{}{}{}", pattern.substr(0, at), layer, pattern.substr(at + 2));
 }
 
+std::string tensor_stem(std::span<const PartName> family_names, const ModelConfig& config,
+                        std::string_view part, std::int64_t layer) {
+  std::string stem = tensor_stem(family_names, config.style, part, layer);
+  if (config.style == FileStyle::Gguf || stem.empty()) return stem;
+  constexpr std::string_view kBody = "model.";
+  if (stem.starts_with(kBody)) return config.body_prefix + stem.substr(kBody.size());
+  return config.head_prefix + stem;
+}
+
+bool is_of_other_model(const ModelConfig& config, std::string_view tensor) {
+  return std::ranges::any_of(config.other_models,
+                             [&](const std::string& begin) { return tensor.starts_with(begin); });
+}
+
 bool is_of_prediction_layer(const ModelConfig& config, std::string_view tensor) {
   const std::string_view before = config.style == FileStyle::Gguf ? "blk." : "model.layers.";
   if (config.prediction_layers == 0 || !tensor.starts_with(before)) return false;

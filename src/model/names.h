@@ -24,8 +24,16 @@ std::span<const PartName> common_names();
 std::string tensor_stem(std::span<const PartName> family_names, FileStyle style, std::string_view part,
                         std::int64_t layer);
 
+// The same in the config's own style and behind its prefixes:
+// "language_model.model.layers.3.self_attn.q_proj".
+std::string tensor_stem(std::span<const PartName> family_names, const ModelConfig& config,
+                        std::string_view part, std::int64_t layer);
+
 // True of "model.layers.61.eh_proj.weight" and, in GGUF, of "blk.61.nextn.eh_proj.weight" where the model has
 // 61 layers and prediction_layers is 1 or more.
 bool is_of_prediction_layer(const ModelConfig& config, std::string_view tensor);
+
+// True of a tensor of one of config.other_models.
+bool is_of_other_model(const ModelConfig& config, std::string_view tensor);
 
 }  // namespace hone

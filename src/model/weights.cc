@@ -26,7 +26,7 @@ bool is_derived(std::string_view name) {
 }  // namespace
 
 std::string Weights::name_of(std::string_view part, std::string_view suffix) const {
-  std::string stem = tensor_stem(names_, config_.style, part, layer_);
+  std::string stem = tensor_stem(names_, config_, part, layer_);
   if (stem.empty() || suffix.empty()) return stem;
   return fmt::format("{}.{}", stem, suffix);
 }
@@ -111,7 +111,7 @@ std::vector<std::string> Weights::unknown_tensors() const {
   std::size_t count = 0;
   for (const TensorEntry& entry : checkpoint_.tensors) {
     if (used_.contains(entry.name) || is_derived(entry.name)) continue;
-    if (is_of_prediction_layer(config_, entry.name)) continue;
+    if (is_of_prediction_layer(config_, entry.name) || is_of_other_model(config_, entry.name)) continue;
     if (++count > kMostListed) continue;
     const std::string_view near = nearest_name(entry.name, known);
     out.push_back(near.empty() || near == entry.name

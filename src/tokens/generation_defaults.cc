@@ -239,8 +239,13 @@ Result<GenerationDefaults> generation_defaults(const Checkpoint& checkpoint) {
   }
   if (checkpoint.config != nullptr) {
     GenerationDefaults out;
-    out.end_ids =
-        HONE_TRY(JsonReader(*checkpoint.config, checkpoint.folder + "/config.json").ids("eos_token_id"));
+    const json& config = *checkpoint.config;
+    const std::string path = checkpoint.folder + "/config.json";
+    out.end_ids = HONE_TRY(JsonReader(config, path).ids("eos_token_id"));
+    const json* text = member(config, "text_config");
+    if (member(config, "eos_token_id") == nullptr && text != nullptr && text->is_object()) {
+      out.end_ids = HONE_TRY(JsonReader(*text, path + ": text_config").ids("eos_token_id"));
+    }
     return out;
   }
   return from_gguf(checkpoint.metadata);

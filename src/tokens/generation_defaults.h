@@ -3,8 +3,8 @@
 // A Hugging Face folder: generation_config.json (transformers, GenerationConfig) with temperature, top_k,
 // top_p, min_p, typical_p, repetition_penalty, do_sample, eos_token_id and max_new_tokens; a missing key or
 // null is "off", also where transformers has another default of its own. As there, do_sample is false where
-// it is missing, and false is greedy. Without that file, eos_token_id of config.json. A GGUF file:
-// general.sampling.temp, .top_k, .top_p, .min_p, .penalty_repeat.
+// it is missing, and false is greedy. Without that file, eos_token_id of config.json, or of its text_config.
+// A GGUF file: general.sampling.temp, .top_k, .top_p, .min_p, .penalty_repeat.
 #pragma once
 
 #include <cstdint>

@@ -104,6 +104,28 @@ class RunTest(CommandTest):
         self.write("model/generation_config.json", '{"top_p": 7}')
         self.fails_both(3, "run", folder, "--ids", "1", says=("generation_config.json: top_p", "7"), fault="file")
 
+    def test_what_is_left_out_on_purpose_is_one_note(self):
+        """Gemma 3 with images: its text model runs, also under --strict."""
+        gemma = os.path.join(DATA, "models", "gemma3")
+        with open(os.path.join(gemma, "config.json")) as file:
+            config = {"model_type": "gemma3", "text_config": json.load(file), "vision_config": {}}
+        self.write("config.json", json.dumps(config))
+        with open(os.path.join(gemma, "model.safetensors"), "rb") as file:
+            data = file.read()
+        end = 8 + int.from_bytes(data[:8], "little")
+        header = json.loads(data[8:end])
+        size = len(data) - end
+        wrapped = {name.replace("model.", "language_model.model."): entry for name, entry in header.items()}
+        wrapped["vision_tower.weight"] = {"dtype": "BF16", "shape": [4], "data_offsets": [size, size + 8]}
+        text = json.dumps(wrapped).encode()
+        self.write("model.safetensors", len(text).to_bytes(8, "little") + text + data[end:] + bytes(8))
+        done = self.ok("run", self.folder, "--ids", "1,2,3", "-n", "4", "--strict", "--json")
+        self.assertEqual(done.json["ids"], self.answer("run", gemma, "--ids", "1,2,3", "-n", "4")["ids"])
+        note = "note: 1 tensors that read images were left out"
+        self.assertEqual(done.err.count(note), 1, done.err)
+        self.assertNotIn("warning", done.err)
+        self.assertIn(note, self.ok("plan", self.folder).out.decode())
+
     def test_raw_leaves_the_chat_template_out(self):
         plain = self.answer("run", LLAMA, "-p", "x", "-n", 1)["prompt_ids"]
         raw = self.answer("run", LLAMA, "-p", "x", "-n", 1, "--raw")["prompt_ids"]

@@ -221,5 +221,103 @@ TEST(Config, GemmasDefaultsAreTransformers) {
   EXPECT_EQ(config_of(json).attention_scale, 1.0 / 8);
 }
 
+nlohmann::json gemma3_with_images() {
+  return {
+      {"model_type", "gemma3"},
+      {"architectures", {"Gemma3ForConditionalGeneration"}},
+      {"image_token_index", 262144},
+      {"mm_tokens_per_image", 256},
+      {"vision_config", nlohmann::json::object()},
+      {"text_config", {{"model_type", "gemma3_text"}, {"num_hidden_layers", 9}, {"sliding_window", 1024}}}};
+}
+
+// The values of transformers' Gemma3TextConfig; a nested config leaves out what equals them.
+TEST(Config, KeysOfANestedTextModel) {
+  const ModelConfig config = config_of(gemma3_with_images());
+  EXPECT_TRUE(config.warnings.empty());
+  EXPECT_TRUE(config.refused.empty());
+  EXPECT_TRUE(config.notes.empty());
+  EXPECT_EQ(config.layers, 9);
+  EXPECT_EQ(config.sliding_window, 1024);
+  EXPECT_EQ(config.vocabulary, 262208);
+  EXPECT_EQ(config.dim, 2304);
+  EXPECT_EQ(config.ffn, 9216);
+  EXPECT_EQ(config.heads, 8);
+  EXPECT_EQ(config.kv_heads, 4);
+  EXPECT_EQ(config.head_dim, 256);
+  EXPECT_EQ(config.context_length, 131072);
+  EXPECT_EQ(config.norm_eps, 1e-6);
+  EXPECT_EQ(config.rope.theta, 1e6);
+  EXPECT_EQ(config.local_rope->theta, 1e4);
+  EXPECT_EQ(config.attention_scale, 1.0 / 16);
+  EXPECT_EQ(config.tied, true);
+  EXPECT_TRUE(config.slides(4) && !config.slides(5));
+  nlohmann::json json = gemma3_with_images();
+  json["text_config"]["num_hidden_layers"] = nullptr;
+  EXPECT_FALSE(read_config(made_folder(json)).ok());
+}
+
+TEST(Config, KeysOfANestedTextModelAreSortedWhereTheyStand) {
+  nlohmann::json json = gemma3_with_images();
+  json["text_config"]["hiden_size"] = 5;
+  json["text_config"]["clip_qkv"] = 8;
+  json["text_config"]["rope_scaling"] = {{"rope_type", "linear"}, {"factor", 8.0}, {"factr", 2}};
+  json["mm_tokens_per_imge"] = 2;
+  json["hidden_size"] = 2;
+  json["quantization_config"] = {{"bits", 4}};
+  const ModelConfig config = config_of(json);
+  ASSERT_EQ(config.warnings.size(), 4U);
+  expect_says(config.warnings[0], {"key hidden_size is not known"});
+  expect_says(config.warnings[1], {"key mm_tokens_per_imge is not known", "nearest: mm_tokens_per_image"});
+  expect_says(config.warnings[2], {"key text_config.hiden_size is not known", "nearest: hidden_size"});
+  expect_says(config.warnings[3], {"key text_config.rope_scaling.factr", "nearest: factor"});
+  ASSERT_EQ(config.refused.size(), 2U);
+  expect_says(config.refused[0], {"key quantization_config"});
+  expect_says(config.refused[1], {"key text_config.clip_qkv = 8"});
+
+  nlohmann::json wrong = gemma3_with_images();
+  wrong["text_config"]["hidden_size"] = "many";
+  wrong["text_config"]["layer_types"] = nlohmann::json::array({"full_attention"});
+  const Result<ModelConfig> faulty = read_config(made_folder(wrong));
+  ASSERT_FALSE(faulty.ok());
+  expect_says(text_of(faulty.error()), {"text_config.hidden_size", "text_config.layer_types"});
+}
+
+TEST(Config, AnotherTextModelInsideIsAnError) {
+  nlohmann::json json = gemma3_with_images();
+  json["text_config"]["model_type"] = "llama";
+  const Result<ModelConfig> other = read_config(made_folder(json));
+  ASSERT_FALSE(other.ok());
+  expect_says(text_of(other.error()), {"text_config.model_type", "gemma3_text", "llama"});
+  for (const nlohmann::json& value : {nlohmann::json(), nlohmann::json(3), nlohmann::json::array({1})}) {
+    json["text_config"] = value;
+    const Result<ModelConfig> none = read_config(made_folder(json));
+    ASSERT_FALSE(none.ok());
+    expect_says(text_of(none.error()), {"key text_config", "an object"});
+  }
+  json.erase("text_config");
+  EXPECT_FALSE(read_config(made_folder(json)).ok());
+}
+
+TEST(Config, TensorsBesideTheTextModel) {
+  Checkpoint folder = made_folder(gemma3_with_images());
+  add_tensor(folder, "language_model.model.embed_tokens.weight", {262208, 2304});
+  add_tensor(folder, "vision_tower.vision_model.post_layernorm.weight", {8});
+  add_tensor(folder, "vision_towr.weight", {8});
+  add_tensor(folder, "language_model.lm_head.weight", {262208, 2304});
+  const ModelConfig config = config_of(folder);
+  ASSERT_EQ(config.warnings.size(), 1U);
+  expect_says(config.warnings[0], {"language_model.lm_head.weight was not used: tie_word_embeddings"});
+  ASSERT_EQ(config.notes.size(), 1U);
+  expect_says(config.notes[0], {"1 tensors", "vision_tower"});
+  const Result<Graph> graph = build(folder);
+  ASSERT_FALSE(graph.ok());
+  const std::string text = text_of(graph.error());
+  expect_says(text, {"language_model.model.layers.0.self_attn.q_proj.weight is missing",
+                     "vision_towr.weight is not used"});
+  EXPECT_EQ(text.find("vision_tower"), std::string::npos) << text;
+  EXPECT_EQ(text.find("language_model.lm_head"), std::string::npos) << text;
+}
+
 }  // namespace
 }  // namespace hone::test

@@ -227,6 +227,7 @@ TEST(ExpertsConfig, SizesOutOfRange) {
                                                           {"n_shared_experts", -kHuge},
                                                           {"first_k_dense_replace", -1},
                                                           {"kv_lora_rank", -3},
+                                                          {"kv_lora_rank", 0},
                                                           {"kv_lora_rank", kHuge},
                                                           {"q_lora_rank", -1},
                                                           {"qk_nope_head_dim", kHuge},

@@ -55,7 +55,8 @@ hone::Metadata as_metadata(const Json& object) {
 
 // As many as the small models have, under names that a reader asks for.
 void add_tensors(hone::Checkpoint& checkpoint) {
-  for (const char* name : {"token_embd.weight", "lm_head.weight", "model.layers.4.eh_proj.weight"}) {
+  for (const char* name : {"token_embd.weight", "lm_head.weight", "model.layers.4.eh_proj.weight",
+                           "blk.1.nextn.eh_proj.weight", "vision_tower.weight"}) {
     checkpoint.tensors.push_back({name, hone::DType::F32, "f32", {320, 64}, 0, 81920, 0});
   }
   for (int i = 0; i < 40; ++i) {

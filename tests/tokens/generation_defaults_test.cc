@@ -75,6 +75,21 @@ TEST(GenerationDefaults, WithoutTheFileTheEndIsThatOfTheConfig) {
   EXPECT_TRUE(made->end_ids.empty());
 }
 
+TEST(GenerationDefaults, TheTextModelsEndCountsWhereTheWholeHasNone) {
+  auto made = generation_defaults(folder(nullptr, R"({"text_config": {"eos_token_id": [4, 5]}})"));
+  ASSERT_TRUE(made.ok());
+  EXPECT_EQ(made->end_ids, (std::vector<std::int32_t>{4, 5}));
+  made = generation_defaults(folder(nullptr, R"({"eos_token_id": 2, "text_config": {"eos_token_id": 4}})"));
+  ASSERT_TRUE(made.ok());
+  EXPECT_EQ(made->end_ids, std::vector<std::int32_t>{2});
+  made = generation_defaults(folder(nullptr, R"({"text_config": [1]})"));
+  ASSERT_TRUE(made.ok());
+  EXPECT_TRUE(made->end_ids.empty());
+  made = generation_defaults(folder(nullptr, R"({"text_config": {"eos_token_id": "x"}})"));
+  ASSERT_FALSE(made.ok());
+  EXPECT_EQ(made.error().where, "model/config.json: text_config: eos_token_id");
+}
+
 TEST(GenerationDefaults, AWrongValueIsNamedWithItsKey) {
   const auto where = [](const char* text) {
     const auto made = generation_defaults(folder(text));
