@@ -173,8 +173,12 @@ Result<Fit> what_fits(const Checkpoint& checkpoint, const EngineOptions& options
   const std::int64_t context = HONE_TRY(plan_bound(model.config, options)).find('C').value_or(1);
   Fit fit;
   fit.least_bytes = HONE_TRY(total_at(checkpoint, model, options, 1, 1, tokenizer));
+  // A few tokens more may need a few bytes less: where another order of placement wins, its formulas are
+  // other ones.
   fit.max_context = HONE_TRY(largest(model.config.context_length, budget_bytes, [&](std::int64_t n) {
-    return total_at(checkpoint, model, options, n, options.batch, tokenizer);
+    Result<std::int64_t> total = total_at(checkpoint, model, options, n, options.batch, tokenizer);
+    if (total.ok() && options.batch == 1) fit.least_bytes = std::min(fit.least_bytes, *total);
+    return total;
   }));
   fit.max_batch = HONE_TRY(largest(kLargestBatch, budget_bytes, [&](std::int64_t n) {
     return total_at(checkpoint, model, options, context, n, tokenizer);

@@ -19,8 +19,36 @@ void collect_types(const Graph& graph, const Node& node, std::vector<Type>& inpu
 
 }  // namespace
 
+namespace {
+
+// A fused node that appends to states: the states are neither read nor written but for the rows appended.
+Dim fused_bytes_moved(const Graph& graph, const Node& node) {
+  std::vector<bool> is_state(node.inputs.size(), false);
+  Dim sum(0);
+  for (std::size_t i = 0; i < node.outputs.size(); ++i) {
+    const int aliased = aliased_input(node, i);
+    if (aliased < 0) {
+      sum = sum + type_bytes(graph.type(node.outputs[i]));
+    } else {
+      is_state[static_cast<std::size_t>(aliased)] = true;
+    }
+  }
+  for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+    if (!is_state[i]) sum = sum + type_bytes(graph.type(node.inputs[i]));
+  }
+  for (const Node& inner : node.body->nodes) {
+    const OpRow* row = find_op(inner.op);
+    if (row != nullptr && row->op_class == OpClass::State)
+      sum = sum + type_bytes(node.body->type(inner.inputs[1]));
+  }
+  return sum;
+}
+
+}  // namespace
+
 Dim bytes_moved(const Graph& graph, const Node& node) {
   if (!is_launch(node)) return Dim(0);
+  if (node.body != nullptr) return fused_bytes_moved(graph, node);
   const OpRow* row = find_op(node.op);
   std::vector<Type> inputs;
   std::vector<Type> outputs;

@@ -76,6 +76,28 @@ std::string_view nearest_op(std::string_view name) {
   return nearest_name(name, names);
 }
 
+int aliased_input(const Node& node, std::size_t output) {
+  const OpRow* row = find_op(node.op);
+  if (row != nullptr && row->aliases >= 0) return output == 0 ? row->aliases : -1;
+  if (node.body == nullptr || output >= node.body->outputs.size()) return -1;
+  const Graph& body = *node.body;
+  for (const Node& inner : body.nodes) {
+    for (std::size_t i = 0; i < inner.outputs.size(); ++i) {
+      if (inner.outputs[i] != body.outputs[output].value) continue;
+      const OpRow* inner_row = find_op(inner.op);
+      if (inner_row != nullptr && inner_row->op_class == OpClass::View) return -1;
+      const int aliased = aliased_input(inner, i);
+      if (aliased < 0) return -1;
+      const ValueId state = inner.inputs[static_cast<std::size_t>(aliased)];
+      for (std::size_t j = 0; j < body.inputs.size(); ++j) {
+        if (body.inputs[j].value == state) return static_cast<int>(j);
+      }
+      return -1;
+    }
+  }
+  return -1;
+}
+
 Result<std::vector<Type>> infer_types(const Graph& graph, const Node& node) {
   const std::string where =
       node.module.empty() ? fmt::format("op {}", node.op) : fmt::format("op {} of {}", node.op, node.module);

@@ -54,6 +54,10 @@ Status register_op(const OpRow* row);
 // empty.
 std::string_view nearest_op(std::string_view name);
 
+// The input whose memory output number `output` of the node shares, or -1: by its row, or, in a fused node,
+// because its body appends to that state.
+int aliased_input(const Node& node, std::size_t output);
+
 // Types of node's outputs by its row. The error's `where` is the op and the node's module.
 Result<std::vector<Type>> infer_types(const Graph& graph, const Node& node);
 

@@ -42,13 +42,17 @@ Dim body_operations(const Node& node, std::span<const Type>, std::span<const Typ
   return sum;
 }
 
-Result<Types> infer_quantize(const Node&, std::span<const Type> inputs) {
+Result<Types> infer_quantize(const Node& node, std::span<const Type> inputs) {
   if (inputs[0].dtype != DType::F32 || inputs[0].shape.empty())
     return type_error("quantize_q8a takes f32 [..,K]", "f32");
   const std::optional<std::int64_t> k = inputs[0].shape.back().as_constant();
   if (!k || *k % 32 != 0)
     return type_error("quantize_q8a needs whole blocks along the last axis", "K a multiple of 32");
-  return Types{{DType::Q8A, inputs[0].shape}};
+  Shape shape = inputs[0].shape;
+  const std::int64_t terms = node.attributes.integer("terms", 1);
+  if (terms != 1 && terms != 2) return type_error("quantize_q8a makes one term or two", "terms of 1 or 2");
+  if (terms == 2) shape.insert(shape.end() - 1, Dim(2));
+  return Types{{DType::Q8A, std::move(shape)}};
 }
 
 constexpr OpRow fused(std::string_view name, int min_inputs, int max_inputs, std::string_view summary) {
@@ -70,13 +74,18 @@ constexpr std::array kFusedRows{
           "[B,T] -> [B,T,K,G,V]; `window` keys at most, scores capped by `softcap`"),
     fused("swiglu_mlp", 3, 3, "silu(x Wg^T) * (x Wu^T)"),
     fused("geglu_mlp", 3, 3, "gelu(x Wg^T) * (x Wu^T), gelu by tanh"),
+    fused("projection", 2, -1,
+          "matmuls of one x in one launch, each with what follows on its own columns (tensor/projection.h)"),
     fused("fused_elementwise", 0, -1, "a chain of elementwise ops in one launch"),
-    OpRow{.name = "quantize_q8a",
-          .op_class = OpClass::Fused,
-          .min_inputs = 1,
-          .max_inputs = 1,
-          .infer = infer_quantize,
-          .summary = "x rounded to int8 blocks of 32 with one f32 scale each"},
+    OpRow{
+        .name = "quantize_q8a",
+        .op_class = OpClass::Fused,
+        .min_inputs = 1,
+        .max_inputs = 1,
+        .infer = infer_quantize,
+        .summary =
+            "x [..,K] rounded to int8 blocks of 32 with one f32 scale each; with terms = 2 [..,2,K], behind "
+            "each row what its rounding left, rounded the same way"},
 };
 
 }  // namespace

@@ -57,9 +57,17 @@ Result<Types> infer_iota(const Node& node, std::span<const Type>) {
   return Types{{DType::I32, std::move(shape)}};
 }
 
+bool has_whole_rows(const Shape& shape) {
+  const std::optional<std::int64_t> length = shape.empty() ? std::nullopt : shape.back().as_constant();
+  return length && *length % dtype_row(DType::Q8A).block_elements == 0;
+}
+
 Result<Types> infer_reshape(const Node& node, std::span<const Type> inputs) {
-  HONE_TRY(not_quantised(inputs[0], "reshape"));
   Shape shape = HONE_TRY(dims_attribute(node, "shape"));
+  // Rows of whole q8a blocks have the same blocks in every shape of such rows.
+  const bool whole_blocks =
+      inputs[0].dtype == DType::Q8A && has_whole_rows(inputs[0].shape) && has_whole_rows(shape);
+  if (!whole_blocks) HONE_TRY(not_quantised(inputs[0], "reshape"));
   if (!(element_count(shape) == element_count(inputs[0].shape))) {
     return type_error("reshape keeps the number of elements",
                       fmt::format("{} elements, not {} of {}", element_count(inputs[0].shape).to_string(),

@@ -64,7 +64,11 @@ class Body {
     for (const int index : order) {
       const Node& node = graph_.nodes[static_cast<std::size_t>(index)];
       for (const ValueId input : node.inputs) HONE_TRY(bring(input));
-      add_node(node);
+      if (node.body != nullptr && node.op == what_.flatten) {
+        add_body(node);
+      } else {
+        add_node(node);
+      }
     }
     for (const ValueId output : what_.outputs) {
       const auto found = map_.find(output);
@@ -87,6 +91,24 @@ class Body {
     for (ValueId& input : copy.inputs) input = map_.find(input)->second;
     for (ValueId& output : copy.outputs) output = add_value(output);
     body_.nodes.push_back(std::move(copy));
+  }
+  void add_body(const Node& node) {
+    const Graph& inner = *node.body;
+    std::map<ValueId, ValueId> inner_map;
+    for (std::size_t i = 0; i < inner.inputs.size(); ++i)
+      inner_map[inner.inputs[i].value] = map_.find(node.inputs[i])->second;
+    for (const Node& from : inner.nodes) {
+      Node copy = from;
+      for (ValueId& input : copy.inputs) input = inner_map.find(input)->second;
+      for (ValueId& output : copy.outputs) {
+        const ValueId added = body_.add_value(inner.type(output));
+        inner_map[output] = added;
+        output = added;
+      }
+      body_.nodes.push_back(std::move(copy));
+    }
+    for (std::size_t i = 0; i < inner.outputs.size(); ++i)
+      map_[node.outputs[i]] = inner_map.find(inner.outputs[i].value)->second;
   }
   // Makes `value` known in the body: it is already, or its producer is copied.
   Status bring(ValueId value) {
@@ -128,9 +150,12 @@ Result<Node> fused_node(const Graph& graph, const UseMap& uses, const Outline& w
 }
 
 void put_in_place(Graph& graph, std::span<const int> nodes, Node fused) {
+  put_at(graph, nodes, *std::max_element(nodes.begin(), nodes.end()), std::move(fused));
+}
+
+void put_at(Graph& graph, std::span<const int> nodes, int slot, Node fused) {
   for (const int index : nodes) graph.nodes[static_cast<std::size_t>(index)] = Node{};
-  const int last = *std::max_element(nodes.begin(), nodes.end());
-  graph.nodes[static_cast<std::size_t>(last)] = std::move(fused);
+  graph.nodes[static_cast<std::size_t>(slot)] = std::move(fused);
 }
 
 void remove_dead_nodes(Graph& graph) {

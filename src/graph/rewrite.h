@@ -31,6 +31,8 @@ struct Outline {
   std::vector<ValueId> outputs;
   std::string_view op;
   Attributes attributes;
+  std::string_view flatten =
+      {};  // fused nodes of this op come into the body as the nodes of their own bodies
 };
 
 // The fused node: op, inputs and outputs as `what` says, with a body that holds the nodes as they were.
@@ -41,6 +43,9 @@ Result<Node> fused_node(const Graph& graph, const UseMap& uses, const Outline& w
 // Marks `nodes` as removed (empty op) and puts `fused` where the last of them stood, so that indices stay as
 // they are; call sweep() when done.
 void put_in_place(Graph& graph, std::span<const int> nodes, Node fused);
+
+// The same, with `fused` where node `slot`, one of `nodes`, stood.
+void put_at(Graph& graph, std::span<const int> nodes, int slot, Node fused);
 
 // Removes nodes whose op is empty.
 void sweep(Graph& graph);

@@ -119,6 +119,16 @@ class Verifier {
     return {};
   }
 
+  // True if `to` is the state `from` after this node has appended to it.
+  static bool appends(const Node& node, ValueId from, ValueId to) {
+    for (std::size_t i = 0; i < node.outputs.size(); ++i) {
+      const int aliased = aliased_input(node, i);
+      if (aliased >= 0 && node.outputs[i] == to && node.inputs[static_cast<std::size_t>(aliased)] == from)
+        return node.op == "state_append" || node.body != nullptr;
+    }
+    return false;
+  }
+
   Status check_states() const {
     std::set<std::string_view> updated;
     for (const GraphOutput& update : graph_.state_updates) {
@@ -134,8 +144,7 @@ class Verifier {
         return fail(nullptr, "a state is updated twice", {}, update.name);
       const std::vector<int>& users = uses.users[static_cast<std::size_t>(input->value)];
       const Node* append = users.size() == 1 ? &graph_.nodes[static_cast<std::size_t>(users[0])] : nullptr;
-      if (append == nullptr || append->op != "state_append" || append->inputs[0] != input->value ||
-          append->outputs[0] != update.value) {
+      if (append == nullptr || !appends(*append, input->value, update.value)) {
         return fail(nullptr, "a state is read only by its one append, whose result is the update",
                     "one state_append", update.name);
       }

@@ -1,8 +1,11 @@
 #include "kernels/matmul_signatures.h"
 
+#include <cstring>
+
 #include "kernels/signature_helpers.h"
 #include "tensor/block_formats.h"
 #include "tensor/panel_layout.h"
+#include "tensor/projection.h"
 
 namespace hone::kernels {
 namespace {
@@ -92,8 +95,118 @@ std::string_view accepts_expert_matmul(const Signature& signature, bool int8) {
   return check_weight(signature.inputs[1], int8, 3);
 }
 
+// Operand number `index`, or nullptr if it is absent or out of range.
+const OperandSpec* operand_at(std::span<const OperandSpec> operands, std::int64_t index) {
+  return index < 0 || index >= static_cast<std::int64_t>(operands.size())
+             ? nullptr
+             : &operands[static_cast<std::size_t>(index)];
+}
+
+bool is_f32_vector(const OperandSpec* operand) {
+  return operand != nullptr && operand->dtype == DType::F32 && is_strided(*operand) &&
+         rank_of(*operand) == 1 && is_contiguous_along_last_axis(*operand);
+}
+
+bool is_turns(const OperandSpec* operand) {
+  return operand != nullptr && operand->dtype == DType::F32 && is_strided(*operand) &&
+         rank_of(*operand) == 3 && is_contiguous_along_last_axis(*operand);
+}
+
+// The state that a section appends to: rows of N elements behind one another.
+std::string_view check_appended(const Signature& signature, const ProjectionSection& section) {
+  const OperandSpec* state = operand_at(signature.outputs, section.output);
+  const OperandSpec* positions = operand_at(signature.inputs, section.positions);
+  if (state == nullptr || !is_strided(*state) || rank_of(*state) < 3 || !is_half_or_float(state->dtype))
+    return "needs a state [B,C,..] of f32, f16 or bf16";
+  for (std::size_t axis = 2; axis + 1 < state->shape.size(); ++axis) {
+    if (!(state->strides[axis] == state->strides[axis + 1] * state->shape[axis + 1]))
+      return "needs the rows of the state contiguous";
+  }
+  if (!is_contiguous_along_last_axis(*state)) return "needs the rows of the state contiguous";
+  if (positions == nullptr || positions->dtype != DType::I32 || rank_of(*positions) != 2)
+    return "needs i32 positions [B,T]";
+  return {};
+}
+
+bool is_whole_blocks(const OperandSpec& weight) {
+  const auto n = weight.shape[0].as_constant();
+  return n.has_value() && *n % kSquaresBlock == 0;
+}
+
+std::string_view check_output(const Signature& signature, const ProjectionSection& section) {
+  const OperandSpec& weight = signature.inputs[static_cast<std::size_t>(section.weight)];
+  const OperandSpec* out = operand_at(signature.outputs, section.output);
+  if (out == nullptr || !is_contiguous(*out)) return "needs contiguous outputs";
+  if (!is_half_or_float(out->dtype) && (out->dtype != DType::Q8A || !is_whole_blocks(weight)))
+    return "needs outputs of f32, f16, bf16, or q8a in whole blocks";
+  if (section.next_norm < 0) return {};
+  const OperandSpec* scaled = operand_at(signature.outputs, section.output + 1);
+  const OperandSpec* sums = operand_at(signature.outputs, section.output + 2);
+  if (!is_f32_vector(operand_at(signature.inputs, section.next_norm)))
+    return "needs f32 norm weights, contiguous";
+  if (out->dtype != DType::F32 || scaled == nullptr || sums == nullptr || sums->dtype != DType::F32 ||
+      !is_contiguous(*scaled) || !is_contiguous(*sums) || !is_whole_blocks(weight))
+    return "needs f32 output and sums, contiguous, in whole blocks of 32 columns";
+  return {};
+}
+
+std::string_view check_section(const Signature& signature, const ProjectionSection& section, bool int8) {
+  for (const std::int64_t input : {section.weight, section.gate}) {
+    if (input < 0 && input == section.gate) continue;
+    const OperandSpec* weight = operand_at(signature.inputs, input);
+    if (weight == nullptr) return "needs a weight for each section";
+    const std::string_view refusal = check_weight(*weight, int8);
+    if (!refusal.empty()) return refusal;
+  }
+  if (section.bias >= 0 && !is_f32_vector(operand_at(signature.inputs, section.bias)))
+    return "needs an f32 bias [N], contiguous";
+  if (section.cosine >= 0) {
+    if (!is_turns(operand_at(signature.inputs, section.cosine)) ||
+        !is_turns(operand_at(signature.inputs, section.sine)))
+      return "needs f32 cosines and sines [B,T,R/2]";
+    if (section.head % 16 != 0 || section.head > kLargestHead)
+      return "needs heads of whole panels, at most 256 columns";
+  }
+  if (section.residual >= 0) {
+    const OperandSpec* residual = operand_at(signature.inputs, section.residual);
+    if (residual == nullptr || residual->dtype != DType::F32 || rank_of(*residual) < 2 ||
+        !rows_are_one_axis(*residual))
+      return "needs residual rows of f32 at one distance";
+  }
+  return section.state >= 0 ? check_appended(signature, section) : check_output(signature, section);
+}
+
+std::string_view accepts_projection(const Signature& signature, bool int8) {
+  const OperandSpec& x = signature.inputs[0];
+  if (x.dtype != (int8 ? DType::Q8A : DType::F32)) return int8 ? "needs x of q8a" : "needs x of f32";
+  if (rank_of(x) < 2 || !rows_are_one_axis(x)) return "needs x [..,K] with contiguous rows at one distance";
+  const std::int64_t terms = attribute_integer(signature.attributes, "terms", 1);
+  if (terms != 1 && (terms != 2 || !int8)) return "needs one term, or two of q8a";
+  std::int64_t count = 0;
+  const std::int64_t* fields = attribute_integers(signature.attributes, "sections", &count);
+  if (count == 0 || count % kProjectionFields != 0) return "needs the attribute `sections`";
+  for (std::int64_t i = 0; i < count; i += kProjectionFields) {
+    ProjectionSection section;
+    std::memcpy(static_cast<void*>(&section), fields + i, sizeof(section));
+    const std::string_view refusal = check_section(signature, section, int8);
+    if (!refusal.empty()) return refusal;
+  }
+  const std::int64_t sums = attribute_integer(signature.attributes, "row_sums", -1);
+  if (sums < 0) return {};
+  const OperandSpec* operand = operand_at(signature.inputs, sums);
+  return operand != nullptr && operand->dtype == DType::F32 && is_contiguous(*operand)
+             ? std::string_view{}
+             : "needs contiguous f32 sums of squares";
+}
+
 }  // namespace
 
+std::string_view accepts_projection_float(const Signature& signature) {
+  return accepts_projection(signature, false);
+}
+std::string_view accepts_projection_int8(const Signature& signature) {
+  return accepts_projection(signature, true);
+}
 std::string_view accepts_expert_matmul_float(const Signature& signature) {
   return accepts_expert_matmul(signature, false);
 }

@@ -18,6 +18,9 @@ std::string_view accepts_swiglu_int8(const Signature& signature);
 // [..,J], contiguous or one [J] for all rows.
 std::string_view accepts_expert_matmul_float(const Signature& signature);
 std::string_view accepts_expert_matmul_int8(const Signature& signature);
+// projection (tensor/projection.h): x [B,T,K] and weights as above, every other operand f32 and contiguous.
+std::string_view accepts_projection_float(const Signature& signature);
+std::string_view accepts_projection_int8(const Signature& signature);
 // quantize_q8a: x f32 -> q8a, both of contiguous rows at one distance, rows of a multiple of 32.
 std::string_view accepts_quantize_q8a(const Signature& signature);
 // gather: table [V,D] of a float or block-quantised type, strided rows or Panel16; ids i32, contiguous; f32

@@ -25,6 +25,12 @@ double attribute_real(const Attributes* attributes, const char* name, double oth
   return attributes == nullptr ? otherwise : attributes->real(name, otherwise);
 }
 
+const std::int64_t* attribute_integers(const Attributes* attributes, const char* name, std::int64_t* count) {
+  const auto* values = attributes == nullptr ? nullptr : attributes->get<std::vector<std::int64_t>>(name);
+  *count = values == nullptr ? 0 : static_cast<std::int64_t>(values->size());
+  return values == nullptr ? nullptr : values->data();
+}
+
 StripCode strip_code(const StripProgram* program) {
   if (program == nullptr) return {};
   StripCode code{program->instructions.data(), static_cast<int>(program->instructions.size()),

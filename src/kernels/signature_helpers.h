@@ -13,6 +13,8 @@ namespace hone::kernels {
 // The attribute of that name, or `otherwise` if it is absent or of another type.
 std::int64_t attribute_integer(const Attributes* attributes, const char* name, std::int64_t otherwise);
 double attribute_real(const Attributes* attributes, const char* name, double otherwise);
+// The attribute's integers, `count` of them; nullptr and 0 if it is absent or of another type.
+const std::int64_t* attribute_integers(const Attributes* attributes, const char* name, std::int64_t* count);
 
 // A strip program as plain pointers; `wide` if a register holds 8-byte elements.
 struct StripCode {

@@ -33,14 +33,21 @@ bool is_strip_type(DType dtype) {
 bool is_f32_row(const OperandSpec& operand) {
   return operand.dtype == DType::F32 && rank_of(operand) >= 1 && is_contiguous_along_last_axis(operand);
 }
+bool is_q8a_row(const OperandSpec& operand) {
+  if (operand.dtype != DType::Q8A || rank_of(operand) < 1 || !is_contiguous_along_last_axis(operand))
+    return false;
+  const auto length = operand.shape.back().as_constant();
+  return length.has_value() && *length % 32 == 0;
+}
 
 }  // namespace
 
 std::string_view accepts_rms_norm(const Signature& signature) {
   if (!has_arity(signature, 2)) return kArity;
   if (!all_strided(signature)) return kStrided;
-  if (!is_f32_row(signature.inputs[0]) || !is_f32_row(signature.outputs[0]))
-    return "needs f32 rows, contiguous";
+  const OperandSpec& out = signature.outputs[0];
+  if (!is_f32_row(signature.inputs[0]) || (!is_f32_row(out) && !is_q8a_row(out)))
+    return "needs f32 rows, contiguous, and an output of f32 or of q8a in whole blocks";
   if (!is_f32_row(signature.inputs[1])) return "needs f32 weights, contiguous";
   return {};
 }
@@ -157,7 +164,9 @@ std::string_view accepts_attention(const Signature& signature) {
   // Scratch is sized by G, E and V, which the planner must know.
   if (!is_constant_axis(q, 2) || !is_constant_axis(q, 4) || !is_constant_axis(v, 3))
     return "needs a constant number of heads and head size";
-  if (!is_f32_row(signature.outputs[0])) return "needs an f32 output, contiguous along the last axis";
+  const OperandSpec& out = signature.outputs[0];
+  if (!is_f32_row(out) && !is_q8a_row(out))
+    return "needs an output of f32, or of q8a in whole blocks, contiguous along the last axis";
   return {};
 }
 

@@ -1,11 +1,15 @@
 #include "passes/assign_precision.h"
 
 #include <algorithm>
+#include <cstring>
 #include <map>
 #include <set>
 
+#include "graph/builder.h"
+#include "graph/op_row.h"
 #include "graph/rewrite.h"
 #include "passes/retype.h"
+#include "tensor/projection.h"
 
 namespace hone {
 namespace {
@@ -66,20 +70,76 @@ bool takes_int8(const Graph& graph, const Node& node, const std::set<ValueId>& w
   return x.dtype == DType::F32 && k && *k % kBlock == 0;
 }
 
+// True if nothing but elementwise nodes and views stand between `value` and the graph's outputs. The rounding
+// of such a product's x reaches the result as it is, where that of all others goes through more sums and
+// norms. Where one row is asked for, a second term of it costs next to nothing: the product is bound by
+// reading its weights.
+bool ends_the_graph(const Graph& graph, const UseMap& uses, ValueId value) {
+  const auto v = static_cast<std::size_t>(value);
+  if (uses.users[v].empty()) return uses.escapes[v];
+  return std::all_of(uses.users[v].begin(), uses.users[v].end(), [&](int user) {
+    const Node& node = graph.nodes[static_cast<std::size_t>(user)];
+    const OpRow* row = find_op(node.op);
+    const bool passes =
+        row != nullptr && (row->op_class == OpClass::Elementwise || row->op_class == OpClass::View);
+    return passes && ends_the_graph(graph, uses, node.outputs[0]);
+  });
+}
+
+Node quantise_node(Graph& graph, ValueId x, const std::string& module, std::int64_t terms) {
+  Node quantise;
+  quantise.op = "quantize_q8a";
+  quantise.inputs = {x};
+  Shape shape = graph.type(x).shape;
+  if (terms == 2) {
+    shape.insert(shape.end() - 1, Dim(2));
+    quantise.attributes.set("terms", terms);
+  }
+  quantise.outputs = {graph.add_value({DType::Q8A, std::move(shape)})};
+  quantise.module = module;
+  return quantise;
+}
+
+// projection(x q8a [..,2,K], w) for the product `node` of x [..,K]: its body adds the two terms up.
+Result<Node> product_of_terms(const Graph& graph, const Node& node, ValueId terms) {
+  GraphBuilder builder("projection", graph.symbols);
+  const ValueId x = builder.input("0", graph.type(terms));
+  const ValueId w = builder.input("1", graph.type(node.inputs[1]));
+  const ValueId both = builder.cast(x, DType::F32);
+  const ValueId sum =
+      builder.node("reduce_sum", {both}, {{"axis", std::int64_t{-2}}, {"keep_dims", std::int64_t{0}}});
+  builder.output("0", builder.matmul_transposed(sum, w));
+  ProjectionSection section;
+  section.weight = 1;
+  std::vector<std::int64_t> fields(kProjectionFields);
+  std::memcpy(fields.data(), &section, sizeof(section));
+  Node made;
+  made.op = "projection";
+  made.inputs = {terms, node.inputs[1]};
+  made.outputs = node.outputs;
+  made.module = node.module;
+  made.attributes = {{"sections", std::move(fields)}, {"terms", std::int64_t{2}}};
+  made.body = std::make_shared<const Graph>(HONE_TRY(std::move(builder).finish()));
+  return made;
+}
+
 Status quantise_activations(Graph& graph) {
+  const UseMap uses(graph);
   const std::set<ValueId> weights = int8_weights(graph);
   std::map<ValueId, ValueId> quantised;
   std::vector<std::pair<int, Node>> added;
   for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
     if (!takes_int8(graph, graph.nodes[n], weights)) continue;
     const ValueId x = graph.nodes[n].inputs[0];
+    if (graph.nodes[n].op == "matmul" && ends_the_graph(graph, uses, graph.nodes[n].outputs[0])) {
+      Node quantise = quantise_node(graph, x, graph.nodes[n].module, 2);
+      graph.nodes[n] = HONE_TRY(product_of_terms(graph, graph.nodes[n], quantise.outputs[0]));
+      added.emplace_back(static_cast<int>(n), std::move(quantise));
+      continue;
+    }
     const auto [found, is_new] = quantised.emplace(x, -1);
     if (is_new) {
-      Node quantise;
-      quantise.op = "quantize_q8a";
-      quantise.inputs = {x};
-      quantise.outputs = {graph.add_value({DType::Q8A, graph.type(x).shape})};
-      quantise.module = graph.nodes[n].module;
+      Node quantise = quantise_node(graph, x, graph.nodes[n].module, 1);
       found->second = quantise.outputs[0];
       added.emplace_back(static_cast<int>(n), std::move(quantise));
     }

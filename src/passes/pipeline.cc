@@ -12,12 +12,16 @@
 #include "passes/cse.h"
 #include "passes/dce.h"
 #include "passes/fold_constants.h"
+#include "passes/fold_norm.h"
 #include "passes/fuse_attention.h"
 #include "passes/fuse_elementwise.h"
+#include "passes/fuse_epilogue.h"
 #include "passes/fuse_mlp.h"
 #include "passes/fuse_norm.h"
+#include "passes/fuse_quantise.h"
 #include "passes/fuse_rope.h"
 #include "passes/fuse_softmax.h"
+#include "passes/merge_projections.h"
 #include "passes/simplify.h"
 
 namespace hone {
@@ -77,6 +81,30 @@ constexpr std::array kPipeline{
             "after the named fusions, whose nodes have kernels for the new types; before fuse-elementwise, "
             "which takes "
             "its casts; at every level, for a cache type that was asked for holds at every level"},
+    PassRow{"fuse-quantise",
+            fuse_quantise,
+            {SameBits, ""},
+            Level::O2,
+            "after assign-precision, which makes the quantisations"},
+    PassRow{"fuse-epilogue",
+            fuse_epilogue,
+            {SameBits, ""},
+            Level::O2,
+            "after assign-precision, whose casts and quantisations it takes; before fuse-elementwise, which "
+            "would take "
+            "the additions"},
+    PassRow{"merge-projections",
+            merge_projections,
+            {SameBits, ""},
+            Level::O2,
+            "after fuse-epilogue, whose projections it joins as they are"},
+    // On each side: x*w once, its product with the row's factor once, the factor from K/512 + 9 additions and
+    // 3 operations.
+    PassRow{"fold-norm",
+            fold_norm,
+            {Reorders, "(K/512 + 14) * 2^-24; int8 rounds before the row's factor instead of after"},
+            Level::O2,
+            "after merge-projections: every product that reads the norm is a projection then"},
     PassRow{"fuse-elementwise",
             fuse_elementwise,
             {SameBits, ""},

@@ -241,10 +241,13 @@ class Planner {
     const OpRow* row = find_op(node.op);
     if (row != nullptr && row->op_class == OpClass::View) return plan_view(node);
     const int step = static_cast<int>(plan_.steps.size());
-    if (row != nullptr && row->aliases >= 0) {
-      locate(node.outputs[0]) = locate(node.inputs[static_cast<std::size_t>(row->aliases)]);
-    } else {
-      for (const ValueId value : node.outputs) place_new(value, step);
+    for (std::size_t i = 0; i < node.outputs.size(); ++i) {
+      const int aliased = aliased_input(node, i);
+      if (aliased < 0) {
+        place_new(node.outputs[i], step);
+      } else {
+        locate(node.outputs[i]) = locate(node.inputs[static_cast<std::size_t>(aliased)]);
+      }
     }
     return add_step(node, step);
   }

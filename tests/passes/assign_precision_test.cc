@@ -24,9 +24,12 @@ graph "g" symbols(T) {
   %1: f32[T,8] = matmul(%x, %w1) {transpose_b = 1}
   %2: f32[T,64] = neg(%x)
   %3: f32[T,8] = matmul(%2, %w2) {transpose_b = 1}
-  output "0" %0
-  output "1" %1
-  output "3" %3
+  %4: f32[T] = reduce_sum(%0) {axis = -1, keep_dims = 0}
+  %5: f32[T] = reduce_sum(%1) {axis = -1, keep_dims = 0}
+  %6: f32[T] = reduce_sum(%3) {axis = -1, keep_dims = 0}
+  output "0" %4
+  output "1" %5
+  output "3" %6
 }
 )");
 
@@ -37,15 +40,48 @@ graph "g" symbols(T) {
   weight %w0 "a": q4_0[8,64]
   weight %w1 "b": q4_1[8,64]
   weight %w2 "c": q8_0[8,64]
-  %8: q8a[T,64] = quantize_q8a(%x) @"first"
-  %0: f32[T,8] = matmul(%8, %w0) {transpose_b = 1} @"first"
-  %1: f32[T,8] = matmul(%8, %w1) {transpose_b = 1}
+  %11: q8a[T,64] = quantize_q8a(%x) @"first"
+  %0: f32[T,8] = matmul(%11, %w0) {transpose_b = 1} @"first"
+  %1: f32[T,8] = matmul(%11, %w1) {transpose_b = 1}
   %2: f32[T,64] = neg(%x)
-  %9: q8a[T,64] = quantize_q8a(%2)
-  %3: f32[T,8] = matmul(%9, %w2) {transpose_b = 1}
-  output "0" %0
-  output "1" %1
-  output "3" %3
+  %12: q8a[T,64] = quantize_q8a(%2)
+  %3: f32[T,8] = matmul(%12, %w2) {transpose_b = 1}
+  %4: f32[T] = reduce_sum(%0) {axis = -1, keep_dims = 0}
+  %5: f32[T] = reduce_sum(%1) {axis = -1, keep_dims = 0}
+  %6: f32[T] = reduce_sum(%3) {axis = -1, keep_dims = 0}
+  output "0" %4
+  output "1" %5
+  output "3" %6
+}
+)"));
+}
+
+// A product that nothing but elementwise nodes and views part from the outputs takes two terms.
+TEST(AssignPrecision, TheLastProductTakesTwoTerms) {
+  const std::string_view in = text(R"(
+graph "g" symbols(R) {
+  input %x "x": f32[R,64]
+  weight %w "w": q4_0[8,64]
+  %0: f32[R,8] = matmul(%x, %w) {transpose_b = 1} @"lm_head"
+  %1: f32[R,8] = tanh(%0)
+  output "logits" %1
+}
+)");
+  EXPECT_EQ(after("assign-precision", in, context_of(DType::F32, true)), text(R"(
+graph "g" symbols(R) {
+  input %x "x": f32[R,64]
+  weight %w "w": q4_0[8,64]
+  %4: q8a[R,2,64] = quantize_q8a(%x) {terms = 2} @"lm_head"
+  %0: f32[R,8] = projection(%4, %w) {sections = ints[1, -1, 0, -1, -1, -1, 0, 0, -1, -1, -1, -1, 0], terms = 2} @"lm_head" body "projection" symbols(R) {
+    input %0 "0": q8a[R,2,64]
+    input %1 "1": q4_0[8,64]
+    %2: f32[R,2,64] = cast(%0) {to = "f32"}
+    %3: f32[R,64] = reduce_sum(%2) {axis = -2, keep_dims = 0}
+    %4: f32[R,8] = matmul(%3, %1) {transpose_b = 1}
+    output "0" %4
+  }
+  %1: f32[R,8] = tanh(%0)
+  output "logits" %1
 }
 )"));
 }

@@ -1,5 +1,5 @@
 // attention(q f32 [B,K,G,T,E], k [B,C,K,E], v [B,C,K,V], positions i32 [B,T]) {scale, softcap, window}
-// -> f32 [B,T,K,G,V]: softmax(scale * q k^T over the visible keys) v, with online softmax (Milakov and
+// -> f32 or q8a [B,T,K,G,V]: softmax(scale * q k^T over the visible keys) v, with online softmax (Milakov and
 // Gimelshein 2018). Visible are the keys c <= position, with a window the last `window` of them; with a
 // softcap the scores are softcap * tanh(scale / softcap * q k^T).
 //
@@ -20,6 +20,7 @@
 #include "kernels/fast/block_load.h"
 #include "kernels/fast/list.h"
 #include "kernels/fast/math16.h"
+#include "kernels/fast/q8a_block.h"
 #include "kernels/fast/row_block.h"
 #include "kernels/fast/vector_kernels.h"
 #include "kernels/signature_helpers.h"
@@ -281,13 +282,17 @@ void write_rows(const Work& work) {
   const TensorView& out = work.call->outputs[0];
   for (std::int64_t row = 0; row < work.rows; ++row) {
     const std::int64_t token = work.first_token + row / work.heads;
-    float* to = static_cast<float*>(out.data) + work.b * out.strides[0] + token * out.strides[1] +
-                work.kv_head * out.strides[2] + row % work.heads * out.strides[3];
+    const std::int64_t offset = work.b * out.strides[0] + token * out.strides[1] +
+                                work.kv_head * out.strides[2] + row % work.heads * out.strides[3];
+    const bool quantised = out.dtype == DType::Q8A;
+    // Rounded to q8a, the row is finished where it lies: V is whole blocks.
+    float* to = quantised ? output_of(work, row) : static_cast<float*>(out.data) + offset;
     const Vec16 divisor = broadcast(visible_of(work, row) == 0 ? 1.0F : sum(load(sums_of(work, row))));
     for (std::int64_t e = 0; e < work.plan.value; e += 16) {
       store_partial(to + e, div(load(output_of(work, row) + e), divisor),
                     static_cast<int>(smaller(16, work.plan.value - e)));
     }
+    if (quantised) quantize_row(to, work.plan.value, static_cast<BlockQ8A*>(out.data) + offset / 32);
   }
 }
 

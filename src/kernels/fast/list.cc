@@ -11,7 +11,7 @@ void list_kernels(void (*take)(void* context, KernelList list), void* context) {
                                copy_kernels(),          matmul_strided_kernels(), reduce_kernels(),
                                rms_norm_kernels(),      rope_kernels(),           softmax_kernels(),
                                state_append_kernels(),  strip_kernels(),          routing_kernels(),
-                               expert_matmul_kernels(), concat_kernels()};
+                               expert_matmul_kernels(), concat_kernels(),         projection_kernels()};
   for (const KernelList& group : groups) take(context, group);
 }
 

@@ -11,5 +11,6 @@ KernelList swiglu_mlp_kernels();
 KernelList quantize_q8a_kernels();
 KernelList gather_kernels();
 KernelList expert_matmul_kernels();
+KernelList projection_kernels();
 
 }  // namespace hone::kernels::HONE_ISA_NAMESPACE

@@ -1,8 +1,9 @@
-// rms_norm(x [..,D], w [D]) {eps, offset} -> f32: x * (1/sqrt(mean(x^2) + eps)) * (w + offset). The mean and
-// the root are f64 (fast/sum16.h); the reciprocal is rounded to f32 once, and the sum and each of the two
-// products once.
+// rms_norm(x [..,D], w [D]) {eps, offset} -> f32 or q8a: x * (1/sqrt(mean(x^2) + eps)) * (w + offset). The
+// mean and the root are f64 (fast/sum16.h); the reciprocal is rounded to f32 once, and the sum and each of
+// the two products once.
 #include "kernels/fast/axes.h"
 #include "kernels/fast/list.h"
+#include "kernels/fast/q8a_block.h"
 #include "kernels/fast/sum16.h"
 #include "kernels/fast/vector_kernels.h"
 #include "kernels/signature_helpers.h"
@@ -18,7 +19,9 @@ std::int64_t rms_norm_tiles(const Call& call) {
 }
 
 // Without an offset w is taken as it is: -0 + 0 would be 0.
-void rms_norm_row(const float* x, const float* w, double eps, float offset, std::int64_t length, float* out) {
+template <class Store>
+HONE_INLINE void rms_norm_row(const float* x, const float* w, double eps, float offset, std::int64_t length,
+                              const Store& store_lanes) {
   Sum16 squares;
   clear(squares);
   for (std::int64_t i = 0; i < length; i += 16)
@@ -29,8 +32,24 @@ void rms_norm_row(const float* x, const float* w, double eps, float offset, std:
     const int count = lanes_left(length, i);
     Vec16 factor = load_partial(w + i, count);
     if (offset != 0) factor = add(factor, broadcast(offset));
-    store_partial(out + i, mul(mul(load_partial(x + i, count), scale), factor), count);
+    store_lanes(i, mul(mul(load_partial(x + i, count), scale), factor), count);
   }
+}
+
+void rms_norm_row_f32(const float* x, const float* w, double eps, float offset, std::int64_t length,
+                      float* out) {
+  rms_norm_row(x, w, eps, offset, length,
+               [out](std::int64_t i, Vec16 values, int count) { store_partial(out + i, values, count); });
+}
+
+// Two groups of lanes make a block.
+void rms_norm_row_q8a(const float* x, const float* w, double eps, float offset, std::int64_t length,
+                      BlockQ8A* out) {
+  float block[32];
+  rms_norm_row(x, w, eps, offset, length, [&block, out](std::int64_t i, Vec16 values, int) {
+    store(block + i % 32, values);
+    if (i % 32 != 0) quantize_block(block, out + i / 32);
+  });
 }
 
 void rms_norm_run(const Call& call, std::int64_t tile) {
@@ -41,9 +60,14 @@ void rms_norm_run(const Call& call, std::int64_t tile) {
   const std::int64_t length = x.shape[x.rank - 1];
   const std::int64_t end = smaller(row_count(out), (tile + 1) * kRowsPerTile);
   for (std::int64_t row = tile * kRowsPerTile; row < end; ++row) {
-    rms_norm_row(static_cast<const float*>(x.data) + row_offset(x, row),
-                 static_cast<const float*>(call.inputs[1].data), eps, offset, length,
-                 static_cast<float*>(out.data) + row_offset(out, row));
+    const float* from = static_cast<const float*>(x.data) + row_offset(x, row);
+    const auto* w = static_cast<const float*>(call.inputs[1].data);
+    if (out.dtype == DType::Q8A) {
+      rms_norm_row_q8a(from, w, eps, offset, length,
+                       static_cast<BlockQ8A*>(out.data) + row_offset(out, row) / 32);
+    } else {
+      rms_norm_row_f32(from, w, eps, offset, length, static_cast<float*>(out.data) + row_offset(out, row));
+    }
   }
 }
 

@@ -80,7 +80,7 @@ std::string_view accepts(const Signature& signature) {
   if (signature.inputs[0].shape.size() != 5 || signature.inputs[1].shape.size() != 4) {
     return "needs q [B,K,G,T,E], k [B,C,K,E] and v [B,C,K,V]";
   }
-  return needs_plain(signature);
+  return needs_plain_inputs(signature);
 }
 
 constexpr Kernel kKernels[] = {{.name = "attention.reference",

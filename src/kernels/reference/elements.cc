@@ -109,6 +109,13 @@ std::string_view needs_plain(const Signature& signature) {
   return needs_strided(signature);
 }
 
+std::string_view needs_plain_inputs(const Signature& signature) {
+  Signature inputs = signature;
+  if (signature.outputs[0].dtype == DType::Q8A) inputs.outputs = {};
+  const std::string_view needs = needs_plain(inputs);
+  return needs.empty() ? needs_strided(signature) : needs;
+}
+
 std::int64_t element_count(const TensorView& view) {
   std::int64_t count = 1;
   for (int axis = 0; axis < view.rank; ++axis) count *= view.shape[axis];
@@ -194,6 +201,22 @@ void load_integers(const TensorView& view, std::int64_t offset, std::int64_t str
   }
 }
 
+namespace {
+
+// Whole blocks of q8a of values rounded to f32.
+void store_blocks(const TensorView& view, std::int64_t offset, std::int64_t count, const double* values) {
+  constexpr std::int64_t kBlock = 32;
+  for (std::int64_t i = 0; i + kBlock <= count; i += kBlock) {
+    float rounded[kBlock];
+    for (std::int64_t j = 0; j < kBlock; ++j) rounded[j] = static_cast<float>(values[i + j]);
+    const BlockQ8A block = encode_q8a_block(rounded);
+    std::memcpy(static_cast<std::byte*>(view.data) + dtype_bytes(DType::Q8A, offset + i), &block,
+                sizeof(block));
+  }
+}
+
+}  // namespace
+
 void store_reals(const TensorView& view, std::int64_t offset, std::int64_t stride, std::int64_t count,
                  const double* values) {
   switch (view.dtype) {
@@ -208,6 +231,8 @@ void store_reals(const TensorView& view, std::int64_t offset, std::int64_t strid
     case DType::BF16:
       return store_run<std::uint16_t>(view, offset, stride, count, values,
                                       [](double value) { return f32_to_bf16(round_to_odd(value)); });
+    case DType::Q8A:
+      return store_blocks(view, offset, count, values);
     default:
       break;
   }

@@ -20,6 +20,8 @@ bool is_real(DType dtype);
 std::string_view needs_strided(
     const Signature& signature);                           // every operand Layout::Strided, rank <= kMaxRank
 std::string_view needs_plain(const Signature& signature);  // and of plain types
+// The same, but the output may be rows of whole q8a blocks.
+std::string_view needs_plain_inputs(const Signature& signature);
 
 std::int64_t element_count(const TensorView& view);
 
@@ -51,7 +53,8 @@ void load_reals(const TensorView& view, std::int64_t offset, std::int64_t stride
                 double* out);
 void load_integers(const TensorView& view, std::int64_t offset, std::int64_t stride, std::int64_t count,
                    std::int64_t* out);
-// Rounds once, to nearest even; to an integer type: truncated, saturated, NaN gives 0.
+// Rounds once, to nearest even; to an integer type: truncated, saturated, NaN gives 0; to q8a: to f32 and
+// then to blocks, stride 1, offset and count whole blocks.
 void store_reals(const TensorView& view, std::int64_t offset, std::int64_t stride, std::int64_t count,
                  const double* values);
 void store_integers(const TensorView& view, std::int64_t offset, std::int64_t stride, std::int64_t count,

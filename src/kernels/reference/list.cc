@@ -12,7 +12,7 @@ void list_kernels(void (*take)(void* context, KernelList list), void* context) {
       rms_norm_kernels(),      softmax_kernels(),
       rope_kernels(),          attention_kernels(),
       quantize_q8a_kernels(),  routing_kernels(),
-      expert_matmul_kernels(),
+      expert_matmul_kernels(), projection_kernels(),
   };
   for (const KernelList& group : groups) take(context, group);
 }

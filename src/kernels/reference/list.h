@@ -23,6 +23,7 @@ KernelList attention_kernels();
 KernelList quantize_q8a_kernels();
 KernelList routing_kernels();
 KernelList expert_matmul_kernels();
+KernelList projection_kernels();
 
 // Calls `take(context, list)` for each of the above.
 void list_kernels(void (*take)(void* context, KernelList list), void* context);

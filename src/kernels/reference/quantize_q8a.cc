@@ -12,21 +12,26 @@ namespace {
 constexpr std::int64_t kBlock = 32;
 
 std::int64_t tile_count(const Call& call) {
-  return element_count(without_last(call.outputs[0], 1));
+  return element_count(without_last(call.inputs[0], 1));
 }
 
 void run(const Call& call, std::int64_t tile) {
   const TensorView& x = call.inputs[0];
   const TensorView& out = call.outputs[0];
+  const std::int64_t terms = call.attributes->integer("terms", 1);
   const std::int64_t from = offset_of(without_last(x, 1), tile);
-  const std::int64_t to = offset_of(without_last(out, 1), tile);
   for (std::int64_t i = 0; i < last_extent(x); i += kBlock) {
     double wide[kBlock];
     float values[kBlock];
     load_reals(x, from + i * last_stride(x), last_stride(x), kBlock, wide);
     for (std::int64_t j = 0; j < kBlock; ++j) values[j] = static_cast<float>(wide[j]);
-    const BlockQ8A block = encode_q8a_block(values);
-    std::memcpy(static_cast<std::byte*>(out.data) + dtype_bytes(DType::Q8A, to + i), &block, sizeof(block));
+    for (std::int64_t term = 0; term < terms; ++term) {
+      const BlockQ8A block = encode_q8a_block(values);
+      const std::int64_t to = offset_of(without_last(out, 1), tile * terms + term);
+      std::memcpy(static_cast<std::byte*>(out.data) + dtype_bytes(DType::Q8A, to + i), &block, sizeof(block));
+      for (std::int64_t j = 0; j < kBlock; ++j)
+        values[j] -= block.scale * static_cast<float>(block.quants[j]);
+    }
   }
 }
 

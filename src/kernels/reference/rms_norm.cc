@@ -36,7 +36,7 @@ void run(const Call& call, std::int64_t tile) {
 constexpr Kernel kKernels[] = {{.name = "rms_norm.reference",
                                 .op = "rms_norm",
                                 .reference = true,
-                                .accepts = needs_plain,
+                                .accepts = needs_plain_inputs,
                                 .tile_count = tile_count,
                                 .run = run,
                                 .scratch_bytes = scratch_bytes}};

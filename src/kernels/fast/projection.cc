@@ -1,0 +1,168 @@
+// projection(x, ..) {sections}: matmuls of one x by several weights in one launch, each with what follows it
+// on its own columns; tensor/projection.h says what. Each product has the order of additions of its matmul
+// kernel and each operation after it that of its own kernel, so without a folded norm the bits are those of
+// the launches it replaces.
+//
+// A folded norm's factor is, per row, r = f32(1 / sqrt(sum(row_sums) / K + eps)): the sums of 32 squares are
+// added 16 lanes at a time, in order, and folded as by sum(Vec16); the quotient and the root are f64.
+//
+// A tile is a block of rows by one head, where there is a rope, and else by kWide columns; by kNarrow where
+// there are so few rows that a step is bound by reading weights, and more tiles are better shared. No row's
+// bits depend on that.
+#include "kernels/fast/math16.h"
+#include "kernels/fast/matmul_float.h"
+#include "kernels/fast/matmul_int8.h"
+#include "kernels/fast/matmul_kernels.h"
+#include "kernels/fast/projection_epilogue.h"
+#include "kernels/matmul_signatures.h"
+
+namespace hone::kernels::HONE_ISA_NAMESPACE {
+namespace {
+
+constexpr std::int64_t kWide = 128;
+constexpr std::int64_t kNarrow = 32;
+constexpr std::int64_t kFewRows = 8;
+// One row's factor per row of the tile, behind the segment that the float kernels decode to.
+constexpr std::int64_t kFactorBytes = std::int64_t{kTileRows} * 4;
+
+std::int64_t tile_columns(const ProjectionSection& section, std::int64_t rows) {
+  if (section.cosine >= 0) return section.head;
+  return rows <= kFewRows ? kNarrow : kWide;
+}
+
+std::int64_t row_blocks(std::int64_t rows) {
+  return blocks_of(rows, kTileRows);
+}
+
+std::int64_t tile_count(const Call& call) {
+  std::int64_t columns = 0;
+  const Sections sections = sections_of(call);
+  const std::int64_t rows = projection_rows(call);
+  for (std::int64_t i = 0; i < sections.count; ++i) {
+    const ProjectionSection section = section_at(sections, i);
+    columns += blocks_of(call.inputs[section.weight].shape[0], tile_columns(section, rows));
+  }
+  return columns * row_blocks(rows);
+}
+
+// Sums of `panels` panels, each [kTileRows,16].
+std::int64_t scratch_bytes(const Call& call) {
+  const Sections sections = sections_of(call);
+  std::int64_t panels = kWide / kPanelColumns;
+  bool gated = false;
+  for (std::int64_t i = 0; i < sections.count; ++i) {
+    const ProjectionSection section = section_at(sections, i);
+    if (section.cosine >= 0 && section.head / kPanelColumns > panels) panels = section.head / kPanelColumns;
+    gated = gated || section.gate >= 0;
+  }
+  return kSegmentBytes + kFactorBytes + (gated ? 2 : 1) * panels * kTileSumsBytes +
+         (terms_of(call) == 2 ? kTileSumsBytes : 0);
+}
+
+// The sums of rows with two terms each: those of both, added. `pairs` has room for the sums of one tile.
+void multiply_pairs(DType weight, const BlockQ8A* x, std::int64_t x_stride, const std::byte* panel,
+                    std::int64_t k, int rows, float* pairs, float* sums) {
+  constexpr int kPairs = kTileRows / 2;
+  for (int first = 0; first < rows; first += kPairs) {
+    const int count = rows - first < kPairs ? rows - first : kPairs;
+    matmul_tile_int8_of(weight, x + 2 * first * x_stride, x_stride, panel, k, 2 * count, pairs);
+    for (int r = 0; r < count; ++r)
+      store(sums + (first + r) * 16, add(load(pairs + 2 * r * 16), load(pairs + (2 * r + 1) * 16)));
+  }
+}
+
+void multiply_panels(const Call& call, const TensorView& w, const ProjectionTile& tile, float* decoded,
+                     float* sums, float* pairs) {
+  const TensorView& x = call.inputs[0];
+  const std::int64_t k = w.shape[1];
+  const std::int64_t x_stride = x.rank > 1 ? x.strides[x.rank - 2] : k;
+  const std::int64_t panel_bytes = panel_shape(w.dtype, k).bytes;
+  const std::int64_t first = tile.first_column / kPanelColumns;
+  const std::int64_t count = blocks_of(tile.columns, kPanelColumns);
+  for (std::int64_t p = 0; p < count; ++p) {
+    const auto* panel = static_cast<const std::byte*>(w.data) + (first + p) * panel_bytes;
+    float* out = sums + p * (kTileSumsBytes / 4);
+    if (terms_of(call) == 2) {
+      const auto* rows = static_cast<const BlockQ8A*>(x.data) + 2 * tile.first_row * (x_stride / 32);
+      multiply_pairs(w.dtype, rows, x_stride / 32, panel, k, tile.rows, pairs, out);
+    } else if (x.dtype == DType::Q8A) {
+      const auto* rows = static_cast<const BlockQ8A*>(x.data) + tile.first_row * (x_stride / 32);
+      matmul_tile_int8_of(w.dtype, rows, x_stride / 32, panel, k, tile.rows, out);
+    } else {
+      const auto* rows = static_cast<const float*>(x.data) + tile.first_row * x_stride;
+      matmul_tile_float_of(w.dtype, rows, x_stride, panel, k, tile.rows, decoded, out);
+    }
+  }
+}
+
+ProjectionTile tile_at(const Call& call, std::int64_t index) {
+  const Sections sections = sections_of(call);
+  const std::int64_t rows = projection_rows(call);
+  std::int64_t columns = 0;
+  for (std::int64_t i = 0; i < sections.count; ++i) {
+    const ProjectionSection section = section_at(sections, i);
+    columns += blocks_of(call.inputs[section.weight].shape[0], tile_columns(section, rows));
+  }
+  ProjectionTile tile;
+  tile.first_row = index / columns * kTileRows;
+  tile.rows = static_cast<int>(smaller(kTileRows, rows - tile.first_row));
+  std::int64_t column = index % columns;
+  for (std::int64_t i = 0; i < sections.count; ++i) {
+    tile.section = section_at(sections, i);
+    const std::int64_t width = tile_columns(tile.section, rows);
+    const std::int64_t n = call.inputs[tile.section.weight].shape[0];
+    const std::int64_t here = blocks_of(n, width);
+    if (column >= here) {
+      column -= here;
+      continue;
+    }
+    tile.first_column = column * width;
+    tile.columns = static_cast<int>(smaller(width, n - tile.first_column));
+    break;
+  }
+  return tile;
+}
+
+void run(const Call& call, std::int64_t index) {
+  const ProjectionTile tile = tile_at(call, index);
+  auto* decoded = reinterpret_cast<float*>(call.scratch);
+  auto* factors = reinterpret_cast<float*>(call.scratch + kSegmentBytes);
+  auto* sums = factors + kTileRows;
+  float* gates = sums + blocks_of(tile.columns, kPanelColumns) * (kTileSumsBytes / 4);
+  float* pairs = gates + (tile.section.gate < 0 ? 0 : gates - sums);
+  multiply_panels(call, call.inputs[tile.section.weight], tile, decoded, sums, pairs);
+  if (tile.section.gate >= 0)
+    multiply_panels(call, call.inputs[tile.section.gate], tile, decoded, gates, pairs);
+  const bool scaled = row_factors(call, tile, factors);
+  for (int row = 0; row < tile.rows; ++row) {
+    alignas(64) float values[kLargestHead];
+    const Vec16 factor = broadcast(scaled ? factors[row] : 1.0F);
+    for (int c = 0; c < tile.columns; c += 16) {
+      const std::int64_t at = c / 16 * (kTileSumsBytes / 4) + row * 16;
+      Vec16 value = load(sums + at);
+      if (scaled) value = mul(value, factor);
+      if (tile.section.gate >= 0) {
+        Vec16 gate = load(gates + at);
+        if (scaled) gate = mul(gate, factor);
+        const bool silu_gate =
+            tile.section.activation == static_cast<std::int64_t>(ProjectionActivation::Silu);
+        value = mul(silu_gate ? silu(gate) : gelu_tanh(gate), value);
+      }
+      store(values + c, value);
+    }
+    finish_row(call, tile, tile.first_row + row, values);
+  }
+}
+
+constexpr Kernel kKernels[] = {{HONE_KERNEL_NAME("projection.q8a.panel16"), "projection", kThisIsa, false,
+                                accepts_projection_int8, tile_count, run, scratch_bytes},
+                               {HONE_KERNEL_NAME("projection.f32.panel16"), "projection", kThisIsa, false,
+                                accepts_projection_float, tile_count, run, scratch_bytes}};
+
+}  // namespace
+
+KernelList projection_kernels() {
+  return {kKernels, 2};
+}
+
+}  // namespace hone::kernels::HONE_ISA_NAMESPACE

@@ -1,0 +1,166 @@
+#include "passes/fuse_epilogue.h"
+
+#include <algorithm>
+
+#include "passes/projection_parts.h"
+
+namespace hone {
+namespace {
+
+// Walks from a product to what follows it, as long as each value has one reader.
+class Epilogue {
+ public:
+  Epilogue(const Graph& graph, const UseMap& uses, const std::set<ValueId>& weights, ProjectionParts product)
+      : graph_(graph),
+        uses_(uses),
+        weights_(weights),
+        parts_(std::move(product)),
+        value_(parts_.outputs[0]) {}
+
+  // The product with what follows it, or nullopt if nothing does.
+  std::optional<ProjectionParts> grow() {
+    const std::size_t alone = parts_.nodes.size();
+    take_bias();
+    if (!take_residual() && !take_heads()) take_quantise();
+    if (parts_.nodes.size() == alone) return std::nullopt;
+    parts_.outputs = {value_};
+    return parts_;
+  }
+
+ private:
+  ProjectionSection& section() { return parts_.sections.front(); }
+
+  // The one reader of `value` if its op is `op`; -1 otherwise.
+  int reader(ValueId value, std::string_view op) const {
+    const auto v = static_cast<std::size_t>(value);
+    if (uses_.escapes[v] || uses_.users[v].size() != 1) return -1;
+    const int index = uses_.users[v].front();
+    return node(index).op == op ? index : -1;
+  }
+  const Node& node(int index) const { return graph_.nodes[static_cast<std::size_t>(index)]; }
+  void take(int index) {
+    parts_.nodes.push_back(index);
+    value_ = node(index).outputs[0];
+  }
+  // The other operand of an addition that reads `value_`, and the addition; -1 if there is none.
+  std::pair<int, ValueId> addition() const {
+    const int index = reader(value_, "add");
+    if (index < 0) return {-1, -1};
+    const std::vector<ValueId>& inputs = node(index).inputs;
+    if (inputs[0] == inputs[1]) return {-1, -1};
+    return {index, inputs[0] == value_ ? inputs[1] : inputs[0]};
+  }
+
+  void take_bias() {
+    if (section().gate >= 0) return;
+    const auto [index, bias] = addition();
+    if (index < 0 || !weights_.contains(bias)) return;
+    const Type& type = graph_.type(bias);
+    if (type.dtype != DType::F32 || type.shape.size() != 1 ||
+        !(type.shape[0] == graph_.type(value_).shape.back()))
+      return;
+    section().bias = bias;
+    take(index);
+  }
+
+  bool take_residual() {
+    const auto [index, residual] = addition();
+    if (index < 0 || !(graph_.type(residual) == graph_.type(value_)) ||
+        graph_.type(value_).dtype != DType::F32)
+      return false;
+    section().residual = residual;
+    take(index);
+    return true;
+  }
+
+  // The axes of the columns become heads, which are turned, or stored into a state, or both.
+  bool take_heads() {
+    const int heads = reader(value_, "reshape");
+    if (heads < 0 || section().gate >= 0 || !keeps_rows(node(heads))) return false;
+    const ValueId rows = node(heads).outputs[0];
+    const int rope = reader(rows, "rope");
+    const bool turned = rope >= 0 && node(rope).inputs[0] == rows && is_tile(graph_.type(rows));
+    const ValueId last = turned ? node(rope).outputs[0] : rows;
+    const std::optional<std::vector<int>> stored = appending(last);
+    if (!turned && !stored) return false;
+    take(heads);
+    if (turned) {
+      section().cosine = node(rope).inputs[1];
+      section().sine = node(rope).inputs[2];
+      section().interleaved = node(rope).attributes.integer("interleaved");
+      section().head = *graph_.type(rows).shape.back().as_constant();
+      take(rope);
+    }
+    if (stored) {
+      for (const int index : *stored) take(index);
+      section().state = node(stored->back()).inputs[0];
+      section().positions = node(stored->back()).inputs[2];
+    }
+    return true;
+  }
+
+  // The append of `value` to a state, and the cast in front of it.
+  std::optional<std::vector<int>> appending(ValueId value) const {
+    std::vector<int> nodes;
+    if (const int cast = reader(value, "cast"); cast >= 0) {
+      const DType to = graph_.type(node(cast).outputs[0]).dtype;
+      if (to != DType::F16 && to != DType::BF16) return std::nullopt;
+      nodes.push_back(cast);
+      value = node(cast).outputs[0];
+    }
+    const int append = reader(value, "state_append");
+    if (append < 0 || node(append).inputs[1] != value) return std::nullopt;
+    nodes.push_back(append);
+    return nodes;
+  }
+
+  void take_quantise() {
+    const int index = reader(value_, "quantize_q8a");
+    if (index >= 0) take(index);
+  }
+
+  // [B,T,N] -> [B,T,..]
+  bool keeps_rows(const Node& reshape) const {
+    const Shape& from = graph_.type(reshape.inputs[0]).shape;
+    const Shape& to = graph_.type(reshape.outputs[0]).shape;
+    return from.size() == 3 && to.size() > 3 && from[0] == to[0] && from[1] == to[1];
+  }
+  static bool is_tile(const Type& rows) {
+    const std::optional<std::int64_t> head = rows.shape.back().as_constant();
+    return head && *head % 16 == 0 && *head <= kLargestHead;
+  }
+
+  const Graph& graph_;
+  const UseMap& uses_;
+  const std::set<ValueId>& weights_;
+  ProjectionParts parts_;
+  ValueId value_;
+};
+
+}  // namespace
+
+Status fuse_epilogue(Graph& graph, const PassContext&) {
+  const UseMap uses(graph);
+  const std::set<ValueId> weights = weight_values(graph);
+  std::vector<ProjectionParts> found;
+  std::vector<bool> taken(graph.nodes.size(), false);
+  for (int n = 0; n < static_cast<int>(graph.nodes.size()); ++n) {
+    if (graph.nodes[static_cast<std::size_t>(n)].op == "projection") continue;
+    std::optional<ProjectionParts> product = projection_parts(graph, weights, n);
+    if (!product || graph.type(product->outputs[0]).dtype != DType::F32) continue;
+    std::optional<ProjectionParts> parts = Epilogue(graph, uses, weights, std::move(*product)).grow();
+    // Of two products that are added to one another, the first takes the addition.
+    const auto is_taken = [&](int node) { return taken[static_cast<std::size_t>(node)]; };
+    if (!parts || std::any_of(parts->nodes.begin(), parts->nodes.end(), is_taken)) continue;
+    for (const int node : parts->nodes) taken[static_cast<std::size_t>(node)] = true;
+    found.push_back(std::move(*parts));
+  }
+  std::vector<Node> fused;
+  fused.reserve(found.size());
+  for (const ProjectionParts& parts : found) fused.push_back(HONE_TRY(projection_node(graph, uses, parts)));
+  for (std::size_t i = 0; i < found.size(); ++i) put_in_place(graph, found[i].nodes, std::move(fused[i]));
+  if (!found.empty()) sweep(graph);
+  return {};
+}
+
+}  // namespace hone
