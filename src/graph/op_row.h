@@ -37,6 +37,10 @@ struct OpRow {
   Dim (*operations)(const Node& node, std::span<const Type> inputs, std::span<const Type> outputs) = nullptr;
   // Bytes read of each input, where that is not all of it (gather reads rows); nullptr: all of it.
   Dim (*bytes_read)(const Node& node, std::span<const Type> inputs, std::span<const Type> outputs) = nullptr;
+  // The input in whose place output number `output` may be written if nobody reads that input afterwards: of
+  // the same type, and each element read nowhere but where it is written to, and before that. -1: none;
+  // nullptr: none of any output.
+  int (*overwrites)(const Node& node, std::size_t output) = nullptr;
   std::string_view summary;  // one line: what it computes
 };
 

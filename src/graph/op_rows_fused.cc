@@ -1,7 +1,10 @@
+#include <algorithm>
 #include <array>
+#include <cstring>
 #include <fmt/format.h>
 
 #include "graph/op_rows.h"
+#include "tensor/projection.h"
 
 namespace hone {
 namespace {
@@ -65,6 +68,23 @@ constexpr OpRow fused(std::string_view name, int min_inputs, int max_inputs, std
                .summary = summary};
 }
 
+// A residual is read by the tile that writes its sum.
+int projection_overwrites(const Node& node, std::size_t output) {
+  const auto* fields = node.attributes.get<std::vector<std::int64_t>>("sections");
+  if (fields == nullptr) return -1;
+  for (std::size_t i = 0; i + kProjectionFields <= fields->size(); i += kProjectionFields) {
+    ProjectionSection section;
+    std::memcpy(static_cast<void*>(&section), fields->data() + i, sizeof(section));
+    if (section.output != static_cast<std::int64_t>(output) || section.residual < 0) continue;
+    const ValueId residual = node.inputs[static_cast<std::size_t>(section.residual)];
+    // Another operand, or x itself, is read by other tiles too.
+    return std::count(node.inputs.begin(), node.inputs.end(), residual) == 1 && node.inputs[0] != residual
+               ? static_cast<int>(section.residual)
+               : -1;
+  }
+  return -1;
+}
+
 constexpr std::array kFusedRows{
     fused("rms_norm", 2, 2, "x / sqrt(mean(x^2) + eps) * (w + offset) along the last axis"),
     fused("softmax", 1, 1, "exp(x - max x) / sum along the last axis"),
@@ -74,8 +94,15 @@ constexpr std::array kFusedRows{
           "[B,T] -> [B,T,K,G,V]; `window` keys at most, scores capped by `softcap`"),
     fused("swiglu_mlp", 3, 3, "silu(x Wg^T) * (x Wu^T)"),
     fused("geglu_mlp", 3, 3, "gelu(x Wg^T) * (x Wu^T), gelu by tanh"),
-    fused("projection", 2, -1,
-          "matmuls of one x in one launch, each with what follows on its own columns (tensor/projection.h)"),
+    OpRow{.name = "projection",
+          .op_class = OpClass::Fused,
+          .min_inputs = 2,
+          .max_inputs = -1,
+          .infer = infer_from_body,
+          .operations = body_operations,
+          .overwrites = projection_overwrites,
+          .summary = "matmuls of one x in one launch, each with what follows on its own columns "
+                     "(tensor/projection.h)"},
     fused("fused_elementwise", 0, -1, "a chain of elementwise ops in one launch"),
     OpRow{
         .name = "quantize_q8a",

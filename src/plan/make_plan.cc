@@ -26,15 +26,53 @@ struct Location {
 
 struct DynamicBuffer {
   ValueId value = -1;
+  ValueId holds = -1;  // whose elements lie in it now: of `value`, or of one that has taken its place
   Dim bytes;
   int first = 0;
   int last = 0;
 };
 
+// The last node that reads a value, itself or through views and whatever else shares its memory.
+class LastReads {
+ public:
+  LastReads(const Graph& graph, const UseMap& uses) : last_(graph.values.size(), -1) {
+    const int end = static_cast<int>(graph.nodes.size());
+    for (const GraphInput& input : graph.inputs) last_[static_cast<std::size_t>(input.value)] = end;
+    for (std::size_t v = 0; v < last_.size(); ++v) {
+      if (uses.escapes[v]) last_[v] = end;
+    }
+    // Backwards: the readers of a node's outputs are known before it passes them on to the inputs that it
+    // shares.
+    for (int n = end; n-- > 0;) {
+      const Node& node = graph.nodes[static_cast<std::size_t>(n)];
+      const OpRow* row = find_op(node.op);
+      for (const ValueId input : node.inputs) read(input, n);
+      if (row != nullptr && row->op_class == OpClass::View) read(node.inputs[0], of(node.outputs[0]));
+      for (std::size_t i = 0; i < node.outputs.size(); ++i) {
+        const int aliased = aliased_input(node, i);
+        if (aliased >= 0) read(node.inputs[static_cast<std::size_t>(aliased)], of(node.outputs[i]));
+      }
+    }
+  }
+
+  int of(ValueId value) const { return last_[static_cast<std::size_t>(value)]; }
+
+ private:
+  void read(ValueId value, int node) {
+    int& last = last_[static_cast<std::size_t>(value)];
+    last = std::max(last, node);
+  }
+  std::vector<int> last_;
+};
+
 class Planner {
  public:
   Planner(const Graph& graph, const PlanOptions& options)
-      : graph_(graph), options_(options), uses_(graph), locations_(graph.values.size()) {
+      : graph_(graph),
+        options_(options),
+        uses_(graph),
+        last_reads_(graph, uses_),
+        locations_(graph.values.size()) {
     plan_.target = options.target;
     plan_.level = options.level;
     plan_.bound = options.bound;
@@ -135,7 +173,7 @@ class Planner {
 
   void place_new(ValueId value, int step) {
     locate(value) = {Region::Dynamic, static_cast<int>(buffers_.size()), whole(value)};
-    buffers_.push_back({value, type_bytes(graph_.type(value)), step, step});
+    buffers_.push_back({value, value, type_bytes(graph_.type(value)), step, step});
   }
 
   Status place_inputs() {
@@ -236,13 +274,13 @@ class Planner {
   }
 
   Status plan_node(const Node& node, int index) {
-    (void)index;
     if (node.op == "constant") return place_constant(node);
     const OpRow* row = find_op(node.op);
     if (row != nullptr && row->op_class == OpClass::View) return plan_view(node);
     const int step = static_cast<int>(plan_.steps.size());
     for (std::size_t i = 0; i < node.outputs.size(); ++i) {
-      const int aliased = aliased_input(node, i);
+      int aliased = aliased_input(node, i);
+      if (aliased < 0) aliased = overwritten_input(node, i, index);
       if (aliased < 0) {
         place_new(node.outputs[i], step);
       } else {
@@ -250,6 +288,22 @@ class Planner {
       }
     }
     return add_step(node, step);
+  }
+
+  // The input whose place output `output` takes, since this node, number `index`, is the last to read what
+  // lies there.
+  int overwritten_input(const Node& node, std::size_t output, int index) {
+    const OpRow* row = find_op(node.op);
+    if (options_.level < Level::O2 || row == nullptr || row->overwrites == nullptr) return -1;
+    const int input = row->overwrites(node, output);
+    if (input < 0) return -1;
+    const ValueId value = node.inputs[static_cast<std::size_t>(input)];
+    const Location& at = locate(value);
+    if (at.region != Region::Dynamic || !(graph_.type(value) == graph_.type(node.outputs[output]))) return -1;
+    DynamicBuffer& buffer = buffers_[static_cast<std::size_t>(at.buffer)];
+    if (buffer.holds != value || last_reads_.of(value) != index) return -1;
+    buffer.holds = node.outputs[output];
+    return input;
   }
 
   Status plan_view(const Node& node) {
@@ -443,6 +497,7 @@ class Planner {
   const Graph& graph_;
   const PlanOptions& options_;
   UseMap uses_;
+  LastReads last_reads_;
   std::vector<Location> locations_;  // per value
   std::set<ValueId> panels_;         // weights in Panel16
   std::vector<DynamicBuffer> buffers_;

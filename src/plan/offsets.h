@@ -3,7 +3,7 @@
 
 #include <cstdint>
 #include <span>
-#include <string_view>
+#include <string>
 #include <vector>
 
 #include "base/result.h"
@@ -25,8 +25,8 @@ struct OffsetPlan {
   Dim peak;                     // size of the arena, as a formula
   std::int64_t peak_bytes = 0;  // the arena at the bound
   std::int64_t lower_bound_bytes =
-      0;                   // largest sum of aligned sizes alive in one step, at the bound: no plan is smaller
-  std::string_view order;  // the order of placement that gave the smallest arena
+      0;              // largest sum of aligned sizes alive in one step, at the bound: no plan is smaller
+  std::string order;  // the order of placement that gave the smallest arena
 };
 
 // Tries several orders of placement at the bound (sizes under `bound`), lowest offset that fits each time,

@@ -3,6 +3,7 @@
 
 #include "graph/text.h"
 #include "graph/verify.h"
+#include "passes/pipeline.h"
 #include "plan/plan.h"
 #include "plan/print.h"
 
@@ -52,6 +53,60 @@ TEST(MakePlan, FastLevelsPackTheWeight) {
   EXPECT_EQ(plan->statics[0].layout, Layout::Panel16);
   EXPECT_EQ(plan->fallbacks(), 0);
   for (const Step& step : plan->steps) EXPECT_FALSE(step.kernel->reference) << step.kernel->name;
+}
+
+// The step of the one projection that `text` becomes.
+Step projection_step(std::string_view text) {
+  Graph graph = parse(text);
+  const Result<const PassRow*> pass = find_pass("fuse-epilogue");
+  EXPECT_TRUE(pass.ok() && run_pass(graph, **pass, {}, {}).ok());
+  const Result<Plan> plan = make_plan(graph, options(Level::O2));
+  EXPECT_TRUE(plan.ok());
+  if (!plan.ok()) return {};
+  for (const Step& step : plan->steps) {
+    if (step.op == "projection") return step;
+  }
+  ADD_FAILURE() << "no projection";
+  return {};
+}
+
+bool overwrites_residual(std::string_view text) {
+  const Step step = projection_step(text);
+  if (step.outputs.empty()) return false;
+  return step.outputs[0].place.offset == step.inputs[2].place.offset &&
+         step.outputs[0].place.region == step.inputs[2].place.region;
+}
+
+constexpr std::string_view kResidual = R"(graph "g" symbols(B, T) {
+  input %x "x": f32[B,T,64]
+  weight %w "w": q4_0[64,64]
+  %r: f32[B,T,64] = neg(%x)
+  %h: f32[B,T,64] = exp(%x)
+  %1: f32[B,T,64] = matmul(%h, %w) {transpose_b = 1}
+  %2: f32[B,T,64] = add(%r, %1)
+  %3: f32[B,T,64] = tanh(%2)
+  output "y" %3
+})";
+
+std::string replaced(std::string_view text, std::string_view from, std::string_view to) {
+  std::string out(text);
+  return out.replace(out.find(from), from.size(), to);
+}
+
+TEST(MakePlan, ASumTakesThePlaceOfAResidualThatNobodyReadsAfterwards) {
+  EXPECT_TRUE(overwrites_residual(kResidual));
+  EXPECT_FALSE(overwrites_residual(replaced(kResidual, "= tanh(%2)", "= mul(%2, %r)"))) << "read later";
+  EXPECT_FALSE(overwrites_residual(replaced(kResidual, "%3: f32[B,T,64] = tanh(%2)",
+                                            "%v: f32[B,T,64] = reshape(%r) {shape = dims[B, T, 64]}\n"
+                                            "  %3: f32[B,T,64] = mul(%2, %v)")))
+      << "read later through a view";
+  EXPECT_FALSE(
+      overwrites_residual(replaced(kResidual, "output \"y\" %3", "output \"y\" %3\n  output \"r\" %r")))
+      << "an output";
+  EXPECT_FALSE(overwrites_residual(replaced(kResidual, "add(%r, %1)", "add(%x, %1)")))
+      << "an input of the step";
+  EXPECT_FALSE(overwrites_residual(replaced(kResidual, "add(%r, %1)", "add(%h, %1)")))
+      << "read by other tiles";
 }
 
 TEST(MakePlan, InputsAndOutputsKeepTheirPlaces) {

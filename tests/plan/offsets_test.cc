@@ -56,6 +56,23 @@ TEST(Offsets, ALongLivedValueGoesBelowTheOthers) {
                  {}, 320);
 }
 
+// Two layers of a decoder whose norm is folded: x, attention, x1 and s, mlp, the next x. No order by size,
+// life or area fits x1, mlp and x into 768 bytes with s beside the first two: s stands on a tower and has to
+// go first.
+TEST(Offsets, AValueOnTopOfATowerGoesFirst) {
+  const std::vector<Row> table{{192, 0, 1, ""},  {64, 0, 1, ""},  {192, 1, 3, ""},   {64, 1, 2, ""},
+                               {384, 2, 3, ""},  {192, 3, 5, ""}, {64, 4, 5, ""},    {192, 5, 7, ""},
+                               {64, 5, 6, ""},   {384, 6, 7, ""}, {192, 7, 9, ""},   {64, 8, 9, ""},
+                               {192, 9, 11, ""}, {64, 9, 10, ""}, {384, 10, 11, ""}, {192, 11, 11, ""}};
+  std::vector<Lifetime> lives;
+  for (const Row& row : table) lives.push_back({row.bytes, row.first, row.last});
+  const Result<OffsetPlan> plan = plan_offsets(lives, {});
+  ASSERT_TRUE(plan.ok());
+  EXPECT_EQ(plan->lower_bound_bytes, 768);
+  EXPECT_EQ(plan->peak_bytes, 768) << plan->order;
+  EXPECT_TRUE(plan->order.ends_with(", repaired")) << plan->order;
+}
+
 TEST(Offsets, FormulasFollowTheSymbol) {
   expect_offsets({{T * Dim(256), 0, 2, "512*T"},  // above the larger one that lives beside it
                   {T * Dim(512), 1, 2, "0"},      // largest first
