@@ -12,6 +12,9 @@ bool is_launch(const Node& node);
 // twice: it is what goes through the memory system when nothing stays in cache.
 Dim bytes_moved(const Graph& graph, const Node& node);
 
+// The part of bytes_moved() that is written.
+Dim bytes_written(const Graph& graph, const Node& node);
+
 // Useful arithmetic operations (a fused multiply-add is 2).
 Dim operations(const Graph& graph, const Node& node);
 

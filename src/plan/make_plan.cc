@@ -366,6 +366,8 @@ class Planner {
     made.kernel = choice.kernel;
     made.bytes_moved =
         node.op == "copy" ? type_bytes(graph_.type(node.inputs[0])) * Dim(2) : bytes_moved(graph_, node);
+    made.bytes_written =
+        node.op == "copy" ? type_bytes(graph_.type(node.inputs[0])) : bytes_written(graph_, node);
     made.operations = operations(graph_, node);
     plan_.steps.push_back(std::move(made));
     return {};

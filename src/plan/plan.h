@@ -43,7 +43,8 @@ struct Step {
   std::shared_ptr<const StripProgram> program;  // elementwise steps
   std::vector<Operand> inputs;
   std::vector<Operand> outputs;
-  Dim bytes_moved{0};
+  Dim bytes_moved{0};    // read and written
+  Dim bytes_written{0};  // the part of them that is written
   Dim operations{0};
 };
 
