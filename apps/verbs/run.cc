@@ -12,7 +12,7 @@
 #include "apps/model_notes.h"
 #include "apps/plural.h"
 #include "apps/progress.h"
-#include "apps/verb.h"
+#include "apps/prompt_flags.h"
 #include "engine/generate.h"
 #include "tokens/chat.h"
 #include "tokens/load_tokenizer.h"
@@ -21,63 +21,10 @@ namespace hone {
 namespace {
 
 struct RunFlags : CommonFlags {
-  std::string prompt;
-  std::string file;
-  std::string ids;
-  std::string system;
-  bool raw = false;
   bool stats = false;
+  PromptFlags prompt;
   GenerationFlags generation;
-  std::optional<Flag> prompt_option;
-  std::optional<Flag> ids_option;
 };
-
-Result<std::string> prompt_text(const RunFlags& flags) {
-  if (!flags.file.empty()) return read_text_file(flags.file);
-  if (flags.prompt_option->given()) return flags.prompt;
-  return read_stdin();
-}
-
-Json first_messages(const RunFlags& flags) {
-  Json messages = Json::array();
-  if (!flags.system.empty()) messages.push_back({{"role", "system"}, {"content", flags.system}});
-  return messages;
-}
-
-// The prompt as it was given, read before the model is loaded: ids, or a text that is not empty.
-struct Prompt {
-  std::vector<std::int32_t> ids;
-  std::string text;
-};
-
-Result<Prompt> read_prompt(const RunFlags& flags) {
-  Prompt prompt;
-  if (flags.ids_option->given()) {
-    prompt.ids = HONE_TRY(parse_ids("--ids", flags.ids));
-    return prompt;
-  }
-  prompt.text = HONE_TRY(prompt_text(flags));
-  if (!prompt.text.empty()) return prompt;
-  return Error{ErrorCode::BadInput,
-               Fault::User,
-               "prompt",
-               "the prompt is empty",
-               "some text",
-               "none",
-               "give a prompt with -p, -f or --ids"};
-}
-
-Result<std::vector<std::int32_t>> prompt_ids(const RunFlags& flags, const Prompt& prompt,
-                                             const Tokenizer* tokenizer) {
-  if (!prompt.ids.empty()) return prompt.ids;
-  if (tokenizer == nullptr) return no_tokenizer(flags.model);
-  if (flags.raw) return tokenizer->encode(prompt.text);
-  Json messages = first_messages(flags);
-  messages.push_back({{"role", "user"}, {"content", prompt.text}});
-  // The template writes the begin token itself.
-  const std::string rendered = HONE_TRY(render_prompt(flags.model, *tokenizer, messages));
-  return tokenizer->encode(rendered, {.parse_special = true, .add_special = false});
-}
 
 // One request: the error of an interrupt included. The state holds the first `past` of `ids`.
 Result<Generation> answer(Session& session, const RunFlags& flags, std::span<const std::int32_t> ids,
@@ -157,8 +104,8 @@ Json run_json(const RunFlags& flags, Session& session, const Generation& made,
 Status converse(const RunFlags& flags, Session& session) {
   ChatSettings settings;
   settings.model = flags.model;
-  settings.system = flags.system;
-  settings.raw = flags.raw;
+  settings.system = flags.prompt.system();
+  settings.raw = flags.prompt.raw();
   settings.answer = [&](std::span<const std::int32_t> ids, std::int64_t past) {
     auto made = answer(session, flags, ids, past);
     print_answer("\n");
@@ -172,8 +119,8 @@ Status converse(const RunFlags& flags, Session& session) {
 // What a conversation needs, before the weights are read.
 Status check_chat(const RunFlags& flags, const Tokenizer* tokenizer) {
   if (tokenizer == nullptr) return no_tokenizer(flags.model);
-  if (flags.raw) return {};
-  Json messages = first_messages(flags);
+  if (flags.prompt.raw()) return {};
+  Json messages = flags.prompt.first_messages();
   messages.push_back({{"role", "user"}, {"content", "Hello"}});
   HONE_TRY(render_prompt(flags.model, *tokenizer, messages));
   return {};
@@ -182,10 +129,9 @@ Status check_chat(const RunFlags& flags, const Tokenizer* tokenizer) {
 Status run(RunFlags& flags) {
   const EngineOptions options = HONE_TRY(flags.engine_options());
   HONE_TRY(flags.generation.check());
-  const bool has_prompt = flags.prompt_option->given() || !flags.file.empty() || flags.ids_option->given();
-  const bool chatting = !has_prompt && isatty(STDIN_FILENO) == 1 && !flags.json;
+  const bool chatting = !flags.prompt.given() && isatty(STDIN_FILENO) == 1 && !flags.json;
   Prompt prompt;
-  if (!chatting) prompt = HONE_TRY(read_prompt(flags));
+  if (!chatting) prompt = HONE_TRY(flags.prompt.read());
   Progress progress("loading");
   const std::unique_ptr<Session> session = HONE_TRY(Session::prepare(flags.model, options));
   print_model_notes(session->model());
@@ -193,7 +139,7 @@ Status run(RunFlags& flags) {
   // A prompt that cannot be used is refused before the weights are read.
   std::vector<std::int32_t> ids;
   if (!chatting) {
-    ids = HONE_TRY(prompt_ids(flags, prompt, session->tokenizer()));
+    ids = HONE_TRY(flags.prompt.ids(prompt, flags.model, session->tokenizer()));
     HONE_TRY(check_vocabulary(*session, ids));
     HONE_TRY(check_length(*session, static_cast<std::int64_t>(ids.size())));
   }
@@ -224,15 +170,7 @@ Verb add_run(const CommandLine& line) {
   const Command verb = line.add_verb("run", "generate text; without a prompt on a terminal: chat");
   auto flags = std::make_shared<RunFlags>();
   flags->add_to(verb);
-  flags->prompt_option = verb.option("-p,--prompt", flags->prompt, "the prompt").may_be_empty();
-  const Flag file = verb.option("-f,--file", flags->file, "the prompt from a file");
-  const Flag ids = verb.option("--ids", flags->ids, "the prompt as token ids: 1,2,3");
-  flags->ids_option = ids;
-  flags->prompt_option->excludes(file).excludes(ids);
-  file.excludes(ids);
-  const Flag raw =
-      verb.flag("--raw", flags->raw, "continue the text as it stands, without the chat template");
-  verb.option("--system", flags->system, "system prompt").may_be_empty().excludes(raw).excludes(ids);
+  flags->prompt.add_to(verb);
   flags->generation.add_to(verb);
   verb.flag("--stats", flags->stats, "close with a report on stderr");
   return {verb, &flags->json, [flags] { return run(*flags); }};
