@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <system_error>
 
+#include "base/clock.h"
 #include "base/float_environment.h"
 
 namespace hone {
@@ -81,7 +82,7 @@ void* ThreadPool::worker_main(void* argument) {
     const int seen = pool.job_count_.load(std::memory_order_acquire);
     if (pool.stop_.load(std::memory_order_acquire)) return nullptr;
     if (pool.join_job()) {
-      pool.work(worker.index);
+      pool.work_timed(worker.index);
       pool.leave_job();
     }
     int spins = 0;
@@ -121,6 +122,15 @@ void ThreadPool::work(int thread) {
   }
 }
 
+// Not measured, it costs a branch per job.
+void ThreadPool::work_timed(int thread) {
+  if (spans_ == nullptr) return work(thread);
+  WorkSpan& span = spans_[thread];
+  span.begin_ns = now_nanoseconds();
+  work(thread);
+  span.end_ns = now_nanoseconds();
+}
+
 void ThreadPool::wait_for_workers() {
   int spins = 0;
   int gate = gate_.load(std::memory_order_acquire);
@@ -135,21 +145,27 @@ void ThreadPool::wait_for_workers() {
   }
 }
 
-void ThreadPool::run(std::int64_t tiles, Function function, void* context) {
+void ThreadPool::run(std::int64_t tiles, Function function, void* context, WorkSpan* spans) {
+  if (spans != nullptr) std::fill(spans, spans + threads(), WorkSpan{});
   if (tiles <= 0) return;
   if (workers_.empty() || tiles == 1) {
-    const FloatEnvironment environment;
-    function(context, 0, tiles, 0);
+    if (spans != nullptr) spans->begin_ns = now_nanoseconds();
+    {
+      const FloatEnvironment environment;
+      function(context, 0, tiles, 0);
+    }
+    if (spans != nullptr) spans->end_ns = now_nanoseconds();
     return;
   }
   function_ = function;
   context_ = context;
   tiles_ = tiles;
+  spans_ = spans;
   next_tile_.store(0, std::memory_order_relaxed);
   gate_.store(kOpen, std::memory_order_release);
   job_count_.fetch_add(1, std::memory_order_release);
   job_count_.notify_all();
-  work(0);
+  work_timed(0);
   gate_.fetch_and(~kOpen, std::memory_order_relaxed);
   wait_for_workers();
 }

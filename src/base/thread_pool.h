@@ -13,6 +13,13 @@
 
 namespace hone {
 
+// When one thread worked on one job, on the clock of base/clock.h; {0, 0}: it did not come in time. A line of
+// the cache each, for each is written by another thread.
+struct alignas(64) WorkSpan {
+  std::int64_t begin_ns = 0;
+  std::int64_t end_ns = 0;
+};
+
 class ThreadPool {
  public:
   // Bytes of stack of each worker, for the memory plan. The caller's own thread is not counted.
@@ -36,8 +43,8 @@ class ThreadPool {
   // time, and returns when all are done. All that was written before run() is seen by the tiles, and all that
   // tiles write is seen after it. Every piece runs in the standard floating-point environment
   // (base/float_environment.h). One call at a time; `function` must not call run() of the same pool, and must
-  // not throw.
-  void run(std::int64_t tiles, Function function, void* context);
+  // not throw. `spans`, if given, is an array of threads(): run() sets each element.
+  void run(std::int64_t tiles, Function function, void* context, WorkSpan* spans = nullptr);
 
  private:
   struct Worker {
@@ -49,6 +56,7 @@ class ThreadPool {
   ThreadPool() = default;
   static void* worker_main(void* argument);
   void work(int thread);
+  void work_timed(int thread);
   bool join_job();
   void leave_job();
   void wait_for_workers();
@@ -58,6 +66,7 @@ class ThreadPool {
   Function function_ = nullptr;
   void* context_ = nullptr;
   std::int64_t tiles_ = 0;
+  WorkSpan* spans_ = nullptr;
 
   alignas(64) std::atomic<std::int64_t> next_tile_{0};
   // kOpen while a job takes workers, plus the number of workers inside.

@@ -54,9 +54,13 @@ bool ends_generation(const Session& session, std::int32_t id) {
 Result<Generation> generate(Session& session, std::span<const std::int32_t> prompt, std::int64_t past,
                             const GenerateOptions& options, const TextCallback& on_text) {
   const Clock::time_point begin = Clock::now();
+  Recorder* const recorder = session.recorder();
+  if (recorder != nullptr) recorder->begin_phase(Phase::Prefill);
+  PartClock clock(recorder);
   const Tokenizer* tokenizer = session.tokenizer();
   Sampler sampler = HONE_TRY(
       Sampler::create(options.sampler, static_cast<std::int32_t>(session.model().config.vocabulary)));
+  clock.mark(Part::Sampling);
   Generation out;
   const auto held = static_cast<std::size_t>(std::clamp(past, std::int64_t{0}, std::ssize(prompt)));
   const std::span<const std::int32_t> fresh = prompt.subspan(held);
@@ -65,6 +69,8 @@ Result<Generation> generate(Session& session, std::span<const std::int32_t> prom
   out.prefill_tokens_per_s = static_cast<double>(fresh.size()) / seconds_since(begin);
   out.launches_per_token = session.launches_of_last_step();
 
+  if (recorder != nullptr) recorder->begin_phase(Phase::Decode);
+  clock.restart();
   TextStream stream(tokenizer, options, on_text);
   std::int64_t position = past + out.prompt_tokens;
   Clock::time_point first = Clock::now();
@@ -72,13 +78,16 @@ Result<Generation> generate(Session& session, std::span<const std::int32_t> prom
   while (static_cast<std::int64_t>(out.ids.size()) < options.max_tokens) {
     const std::int32_t id =
         HONE_TRY(sampler.sample(logits, prompt, out.ids, static_cast<std::uint64_t>(position)));
+    clock.mark(Part::Sampling);
     if (out.ids.empty()) {
       out.first_token_s = seconds_since(begin);
       first = Clock::now();
     }
     const bool end = !options.ignore_end_tokens && ends_generation(session, id);
     if (!end) out.ids.push_back(id);
-    if (end || stream.push(id)) {
+    const bool stopped = end || stream.push(id);
+    clock.mark(Part::Text);
+    if (stopped) {
       out.finish = Finish::Stop;
       break;
     }
@@ -90,12 +99,14 @@ Result<Generation> generate(Session& session, std::span<const std::int32_t> prom
     const Session::Row row{0, 0};
     logits = HONE_TRY(session.step({&next, 1}, {&position, 1}, {&row, 1}));
     out.launches_per_token = session.launches_of_last_step();
+    clock.restart();
     ++position;
     ++decode_steps;
   }
   if (decode_steps > 0) out.decode_tokens_per_s = static_cast<double>(decode_steps) / seconds_since(first);
   stream.finish();
   out.text = std::move(stream.text);
+  clock.mark(Part::Text);
   return out;
 }
 

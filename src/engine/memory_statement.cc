@@ -11,14 +11,14 @@
 #include "tokens/sampler.h"
 
 namespace hone {
-namespace {
 
-// "layers.3.attn.q_proj" -> "layers.3"; other modules: their first part.
 std::string layer_of(const std::string& module) {
   std::size_t end = module.find('.');
   if (module.starts_with("layers.") && end != std::string::npos) end = module.find('.', end + 1);
   return module.substr(0, end);
 }
+
+namespace {
 
 std::vector<LayerMemory> per_layer(const Plan& plan) {
   std::vector<LayerMemory> layers;

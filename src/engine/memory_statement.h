@@ -19,6 +19,9 @@ struct MemoryItem {
   std::string allocation;  // the allocation that makes it
 };
 
+// The layer of a module, "layers.3.attn.q_proj" -> "layers.3"; of other modules their first part.
+std::string layer_of(const std::string& module);
+
 struct LayerMemory {
   std::string module;  // "layers.3", "lm_head"
   std::int64_t static_bytes = 0;

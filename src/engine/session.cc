@@ -79,17 +79,23 @@ Result<std::unique_ptr<Session>> Session::open(const std::string& path, const En
   return session;
 }
 
-Result<std::unique_ptr<Session>> Session::prepare(const std::string& path, const EngineOptions& options) {
+Result<std::unique_ptr<Session>> Session::prepare(const std::string& path, const EngineOptions& options,
+                                                  Recorder* recorder) {
   const auto begin = std::chrono::steady_clock::now();
+  PartClock clock(recorder);
   std::unique_ptr<Session> session(new Session);
   touch_program_pages();
+  session->recorder_ = recorder;
   session->resident_before_ = resident_memory().now;
   session->options_ = options;
   session->checkpoint_ = HONE_TRY(open_checkpoint(path));
+  clock.mark(Part::Open);
   const Checkpoint& checkpoint = *session->checkpoint_;
   session->model_ = HONE_TRY(compile_apart(checkpoint, options));
   if (options.strict) HONE_TRY(check_strict(session->model_.plan));
+  clock.mark(Part::Compile);
   session->tokenizer_ = HONE_TRY(load_tokenizer(checkpoint));
+  clock.mark(Part::Tokenizer);
   const TokenizerMemory tokenizer = memory_of(session->tokenizer_);
   session->memory_ = memory_statement(session->model_.plan, checkpoint, tokenizer);
   HONE_TRY(check_budget(session->memory_, checkpoint, options, tokenizer));
@@ -98,13 +104,20 @@ Result<std::unique_ptr<Session>> Session::prepare(const std::string& path, const
   checkpoint.drop_pages();
   malloc_trim(0);
   session->load_seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  if (recorder != nullptr) {
+    const Plan& plan = session->model_.plan;
+    recorder->reserve_launches(plan.steps.size(), plan.target.threads);
+  }
+  clock.mark(Part::Statement);
   return session;
 }
 
 Status Session::load(const LoadProgress& progress) {
   const auto begin = std::chrono::steady_clock::now();
+  PartClock clock(recorder_);
   executor_ = HONE_TRY(Executor::create(model_.plan, *checkpoint_, progress));
   load_seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  clock.mark(Part::Weights);
   return {};
 }
 
@@ -146,6 +159,9 @@ Status Session::fill_inputs(std::span<const std::vector<std::int32_t>> ids,
 Result<std::span<const float>> Session::step(std::span<const std::vector<std::int32_t>> ids,
                                              std::span<const std::int64_t> past, std::span<const Row> rows,
                                              std::span<const std::int64_t> lengths) {
+  StepRecord record;
+  if (recorder_ != nullptr) record.begin_ns = now_nanoseconds();
+  PartClock clock(recorder_);
   std::int64_t tokens = 0;
   std::int64_t context = 1;
   for (std::size_t b = 0; b < ids.size(); ++b) {
@@ -174,15 +190,25 @@ Result<std::span<const float>> Session::step(std::span<const std::vector<std::in
   }
   if (tokens < 1)
     return Error{ErrorCode::BadInput, Fault::User, "prompt", "a step needs a token", "1 or more", "0", {}};
-  HONE_TRY(executor_->bind({{'B', static_cast<std::int64_t>(ids.size())},
-                            {'T', tokens},
-                            {'C', context},
-                            {'R', static_cast<std::int64_t>(rows.size())}}));
+  record.sequences = std::ssize(ids);
+  record.tokens = tokens;
+  record.context = context;
+  record.rows = std::ssize(rows);
+  HONE_TRY(executor_->bind({{'B', record.sequences}, {'T', tokens}, {'C', context}, {'R', record.rows}}));
+  clock.mark(Part::Bind);
   HONE_TRY(fill_inputs(ids, past, rows, lengths, tokens));
+  clock.mark(Part::Inputs);
   const std::int64_t launches = executor_->launches();
-  executor_->run();
+  executor_->run(recorder_);
+  clock.restart();
   last_launches_ = executor_->launches() - launches;
-  return output("logits");
+  const std::span<const float> logits = HONE_TRY(output("logits"));
+  clock.mark(Part::Outputs);
+  if (recorder_ != nullptr) {
+    record.end_ns = now_nanoseconds();
+    recorder_->add_step(record);
+  }
+  return logits;
 }
 
 Result<std::span<const float>> Session::output(std::string_view name) const {

@@ -20,8 +20,10 @@ class Session {
  public:
   // Opens the file, compiles, checks the budget and builds the tokenizer: all that needs no weights, so that
   // a prompt can be refused before they are read. Errors: those of each; with `options.strict`, CheckFailed
-  // for a launch on a reference kernel.
-  static Result<std::unique_ptr<Session>> prepare(const std::string& path, const EngineOptions& options);
+  // for a launch on a reference kernel. `recorder`, if given, outlives the session and measures all that it
+  // does.
+  static Result<std::unique_ptr<Session>> prepare(const std::string& path, const EngineOptions& options,
+                                                  Recorder* recorder = nullptr);
   // Allocates the arenas and reads the weights; once, before the first step.
   Status load(const LoadProgress& progress = {});
   // Both.
@@ -40,6 +42,7 @@ class Session {
   // What the process has grown by since before the load, at its peak.
   std::int64_t peak_bytes() const;
   Executor& executor() { return *executor_; }
+  Recorder* recorder() const { return recorder_; }
 
   // One token of a step: which row of the batch, its id, its position in its sequence.
   // `ids[b]`: the tokens of sequence b in this step, which follow `past[b]` tokens that its state holds
@@ -69,6 +72,7 @@ class Session {
                      std::span<const Row> rows, std::span<const std::int64_t> lengths, std::int64_t tokens);
 
   EngineOptions options_;
+  Recorder* recorder_ = nullptr;
   std::optional<Checkpoint> checkpoint_;
   CompiledModel model_;
   std::int64_t last_launches_ = 0;

@@ -1,6 +1,5 @@
 #include "exec/executor.h"
 
-#include <chrono>
 #include <fmt/format.h>
 
 namespace hone {
@@ -131,7 +130,7 @@ Result<std::span<const std::byte>> Executor::output(std::string_view name) const
   return internal_error("executor", fmt::format("the plan has no output '{}'", name));
 }
 
-void Executor::run_step(const BoundStep& bound) {
+void Executor::run_step(const BoundStep& bound, WorkSpan* spans) {
   struct Launch {
     Call call;
     const Kernel* kernel;
@@ -155,20 +154,22 @@ void Executor::run_step(const BoundStep& bound) {
     call.scratch = work.scratch + thread * work.scratch_bytes;
     for (std::int64_t tile = begin; tile < end; ++tile) work.kernel->run(call, tile);
   };
-  pool_->run(step.kernel->tile_count(launch.call), run_tiles, &launch);
+  pool_->run(step.kernel->tile_count(launch.call), run_tiles, &launch, spans);
   ++launches_;
 }
 
-void Executor::run(const std::function<void(std::size_t, std::int64_t)>& observe) {
-  using Clock = std::chrono::steady_clock;
+void Executor::run(Recorder* recorder) {
+  if (recorder == nullptr) {
+    for (const BoundStep& step : steps_) run_step(step, nullptr);
+    return;
+  }
+  // One launch ends where the next begins, so that no time between them goes unnamed.
+  std::int64_t begin = now_nanoseconds();
   for (std::size_t i = 0; i < steps_.size(); ++i) {
-    if (!observe) {
-      run_step(steps_[i]);
-      continue;
-    }
-    const Clock::time_point begin = Clock::now();
-    run_step(steps_[i]);
-    observe(i, std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begin).count());
+    run_step(steps_[i], recorder->spans());
+    const std::int64_t end = now_nanoseconds();
+    recorder->add_launch(i, begin, end);
+    begin = end;
   }
 }
 

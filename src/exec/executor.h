@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -13,6 +12,7 @@
 #include "exec/arena.h"
 #include "exec/load_weights.h"
 #include "plan/plan.h"
+#include "profile/recorder.h"
 
 namespace hone {
 
@@ -31,8 +31,8 @@ class Executor {
   Result<std::span<std::byte>> input(std::string_view name);
   Result<std::span<const std::byte>> output(std::string_view name) const;
 
-  // Runs all steps. `observe`, if set, is called after each step with its index and the nanoseconds it took.
-  void run(const std::function<void(std::size_t step, std::int64_t nanoseconds)>& observe = {});
+  // Runs all steps. `recorder`, if given, has room for the launches of the plan and gets each of them.
+  void run(Recorder* recorder = nullptr);
 
   // Launches since the executor was made, counted where they happen.
   std::int64_t launches() const { return launches_; }
@@ -63,7 +63,7 @@ class Executor {
   Status add_operand(const Operand& operand);
   Status add_formula(const Dim& dim, std::int64_t* target);
   std::byte* region_base(Region region) const;
-  void run_step(const BoundStep& bound);
+  void run_step(const BoundStep& bound, WorkSpan* spans);
 
   const Plan& plan_;
   Arena statics_;

@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 #include <limits>
 #include <pthread.h>
+#include <thread>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/float_environment.h"
 
 namespace hone {
@@ -43,6 +45,41 @@ TEST(ThreadPool, EveryTileRunsOnceForEveryCountOfThreads) {
       EXPECT_EQ(counts.bad_threads, 0);
     }
   }
+}
+
+TEST(ThreadPool, SpansSayWhenEachThreadWorked) {
+  const auto pool = make_pool(2);
+  ASSERT_NE(pool, nullptr);
+  struct Work {
+    std::atomic<int> inside{0};
+    std::atomic<std::int64_t> first[2]{};
+    std::atomic<std::int64_t> last[2]{};
+  } work;
+  // The first two tiles wait for each other, so that both threads have one.
+  const auto body = [](void* context, std::int64_t, std::int64_t, int thread) {
+    auto& w = *static_cast<Work*>(context);
+    if (w.first[thread] == 0) w.first[thread] = now_nanoseconds();
+    ++w.inside;
+    while (w.inside < 2) std::this_thread::yield();
+    w.last[thread] = now_nanoseconds();
+  };
+  WorkSpan spans[2] = {{1, 1}, {1, 1}};
+  const std::int64_t begin = now_nanoseconds();
+  pool->run(2, body, &work, spans);
+  const std::int64_t end = now_nanoseconds();
+  for (int thread = 0; thread < 2; ++thread) {
+    EXPECT_LE(begin, spans[thread].begin_ns);
+    EXPECT_LE(spans[thread].begin_ns, work.first[thread]);
+    EXPECT_GE(spans[thread].end_ns, work.last[thread]);
+    EXPECT_LE(spans[thread].end_ns, end);
+  }
+  // One tile runs on the caller alone, none on nobody, and what was measured before is gone.
+  work.inside = 2;
+  pool->run(1, body, &work, spans);
+  EXPECT_GE(spans[0].begin_ns, end);
+  EXPECT_EQ(spans[1].end_ns, 0);
+  pool->run(0, body, &work, spans);
+  EXPECT_EQ(spans[0].begin_ns, 0);
 }
 
 // Each run reads what the run before it wrote, all over the array: a tile missed, run late or seen too early

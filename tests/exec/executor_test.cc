@@ -43,16 +43,25 @@ TEST(Executor, SizesOutsideTheBoundAreErrors) {
   EXPECT_EQ(executor.input("x")->size(), 8U * 4 * 4);
 }
 
-TEST(Executor, CountsLaunchesAndReportsEachStep) {
+TEST(Executor, CountsLaunchesAndRecordsEachStep) {
   const Result<std::unique_ptr<Loaded>> loaded = load();
   ASSERT_TRUE(loaded.ok()) << describe(loaded.error());
   Executor& executor = *(*loaded)->executor;
   ASSERT_TRUE(executor.bind({{'T', 3}}).ok());
-  std::vector<std::size_t> seen;
-  executor.run([&](std::size_t step, std::int64_t) { seen.push_back(step); });
-  EXPECT_EQ(seen, std::vector<std::size_t>{0});
+  Recorder recorder;
+  recorder.reserve_launches((*loaded)->plan.steps.size(), executor.pool().threads());
+  recorder.begin_phase(Phase::Decode);
+  const std::int64_t begin = now_nanoseconds();
+  executor.run(&recorder);
+  const std::int64_t took = now_nanoseconds() - begin;
   executor.run();
   EXPECT_EQ(executor.launches(), 2);
+  const LaunchTotal& total = recorder.launch(Phase::Decode, 0);
+  EXPECT_EQ(total.count, 1);
+  EXPECT_GT(total.nanoseconds, 0);
+  EXPECT_LE(total.nanoseconds, took);
+  EXPECT_GT(recorder.busy_ns(Phase::Decode, 0, 0), 0);
+  EXPECT_LE(recorder.busy_ns(Phase::Decode, 0, 0), total.nanoseconds);
 }
 
 TEST(Executor, AWeightThatTheFileDoesNotHaveAsPlannedIsAnError) {
