@@ -39,11 +39,26 @@ constexpr std::array kReals{
 }  // namespace
 
 void GenerationFlags::add_to(const Command& verb) {
-  SamplerOptions& sampler = values_.sampler;
-  // Where no flag is given, the checkpoint's recommendation counts before these.
   add("max-tokens", verb.option("-n,--max-tokens", values_.max_tokens, "most tokens to make")
                         .show_default()
                         .within(1, kNoLimit));
+  add_sampling(verb);
+  verb.option("--stop", values_.stop, "a text that ends the answer; may be given again");
+  verb.flag("--ignore-end", ignore_end_, "go on after an end token");
+}
+
+void GenerationFlags::add_to_measurement(const Command& verb, std::int64_t tokens, const char* help) {
+  measured_ = true;
+  ignore_end_ = true;
+  values_.max_tokens = tokens;
+  add("max-tokens",
+      verb.option("-n,--max-tokens", values_.max_tokens, help).show_default().within(1, kNoLimit));
+  add_sampling(verb);
+}
+
+void GenerationFlags::add_sampling(const Command& verb) {
+  SamplerOptions& sampler = values_.sampler;
+  // Where no flag is given, the checkpoint's recommendation counts before these.
   for (const RealRow& row : kReals) {
     add(row.option, verb.option(row.flag, sampler.*row.member, row.help).show_default());
   }
@@ -51,8 +66,6 @@ void GenerationFlags::add_to(const Command& verb) {
                    .show_default()
                    .within(0, kNoLimit, "0 is off"));
   verb.option("--seed", sampler.seed, "of the draws").show_default();
-  verb.option("--stop", values_.stop, "a text that ends the answer; may be given again");
-  verb.flag("--ignore-end", ignore_end_, "go on after an end token");
 }
 
 Status GenerationFlags::check() const {
@@ -76,7 +89,7 @@ Status GenerationFlags::apply(const GenerationDefaults& defaults, bool strict) {
     if (!given(row.option)) merged_.sampler.*row.member = defaults.sampler.*row.member;
   }
   if (!given("top-k")) merged_.sampler.top_k = defaults.sampler.top_k;
-  if (!given("max-tokens") && defaults.max_tokens) merged_.max_tokens = *defaults.max_tokens;
+  if (!measured_ && !given("max-tokens") && defaults.max_tokens) merged_.max_tokens = *defaults.max_tokens;
   if (defaults.ignored.empty()) return {};
   const std::string list = fmt::format("{}", fmt::join(defaults.ignored, ", "));
   if (strict) {

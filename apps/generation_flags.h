@@ -17,6 +17,9 @@ namespace hone {
 class GenerationFlags {
  public:
   void add_to(const Command& verb);
+  // Without those that may end an answer early, and without the checkpoint's number of tokens: the answer is
+  // as long as `-n` says, `tokens` unless it is given.
+  void add_to_measurement(const Command& verb, std::int64_t tokens, const char* help);
 
   // Takes the checkpoint's values where no flag is given. Errors: those of `check`; with `strict`,
   // CheckFailed for a recommendation that hone cannot follow, else a note on stderr.
@@ -34,6 +37,7 @@ class GenerationFlags {
     std::string_view option;  // "top-k"
     Flag flag;
   };
+  void add_sampling(const Command& verb);
   void add(std::string_view option, Flag flag) { flags_.push_back({option, std::move(flag)}); }
   bool given(std::string_view option) const;
   // "--top-k", "generation_config.json: top_k", or nothing.
@@ -44,6 +48,7 @@ class GenerationFlags {
   GenerationDefaults defaults_;
   std::vector<Given> flags_;
   bool ignore_end_ = false;
+  bool measured_ = false;
 };
 
 }  // namespace hone
