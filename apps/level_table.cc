@@ -25,6 +25,7 @@ Result<LevelNumbers> graph_numbers(const Graph& graph, const Target& target, Lev
 Result<LevelNumbers> level_numbers(const Checkpoint& checkpoint, EngineOptions options, Level level,
                                    const StepSizes& sizes) {
   options.level = level;
+  options.dump.clear();
   const OptimisedModel model = HONE_TRY(optimise(checkpoint, options));
   return graph_numbers(model.graph, model.target, level, sizes);
 }

@@ -7,6 +7,7 @@
 #include <limits>
 #include <sstream>
 
+#include "apps/pass_flags.h"
 #include "apps/report_error.h"
 #include "base/thread_pool.h"
 
@@ -26,19 +27,6 @@ Status parse_level(const std::string& text, EngineOptions& options) {
   return usage_error("--level", "no such level", "O0, O1, O2 or O3", text);
 }
 
-Status parse_passes(const std::string& text, EngineOptions& options) {
-  std::istringstream parts(text);
-  std::string part;
-  while (std::getline(parts, part, ',')) {
-    if (part.empty()) continue;
-    if (part[0] != '-' || part.size() < 2) {
-      return usage_error("--passes", "a pass is switched off with '-' before its name", "-fuse-rope", part);
-    }
-    options.disabled_passes.push_back(part.substr(1));
-  }
-  return {};
-}
-
 }  // namespace
 
 void CommonFlags::add_to(const Command& verb, bool model_only) {
@@ -51,7 +39,11 @@ void CommonFlags::add_to(const Command& verb, bool model_only) {
   verb.option("--memory", memory, help_of_memory.c_str());
   verb.option("--level", level, "O0 primitive graph, O1 fast kernels, O2 fusion, O3 precision policy")
       .show_default();
-  verb.option("--passes", passes, "passes to switch off: --passes=-fuse-rope,-cse");
+  static const std::string help_of_passes = fmt::format("switch passes off, add, move: {}", kPassesForm);
+  verb.option("--passes", passes, help_of_passes.c_str());
+  verb.option("--plugin", plugins, "a shared library with passes (hone_pass.h); may be given again");
+  verb.option("--stop-after", stop_after, "the last pass to run");
+  verb.option("--dump", dump, "a folder: the graph as text after every pass");
   verb.option("--kv", kv, "type of the KV cache: f32, f16 or bf16; default by the precision policy");
   verb.option("--isa", isa, "portable, avx2 or avx512; default the best of this machine, or HONE_ISA");
   verb.option("--ctx", context, "tokens per sequence; default min(the model's, 4096)")
@@ -73,7 +65,7 @@ Result<std::optional<Isa>> asked_isa(const std::string& flag) {
 Result<EngineOptions> CommonFlags::engine_options() const {
   EngineOptions options;
   HONE_TRY(parse_level(level, options));
-  HONE_TRY(parse_passes(passes, options));
+  HONE_TRY(read_pass_flags(plugins, passes, options));
   if (!kv.empty()) {
     if (kv != "f32" && kv != "f16" && kv != "bf16")
       return usage_error("--kv", "no such cache type", "f32, f16 or bf16", kv);
@@ -85,6 +77,8 @@ Result<EngineOptions> CommonFlags::engine_options() const {
   options.context = context;
   options.chunk = chunk;
   options.strict = strict;
+  options.stop_after = stop_after;
+  options.dump = dump;
   return options;
 }
 

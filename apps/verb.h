@@ -22,6 +22,9 @@ struct CommonFlags {
   std::string memory;  // "8G"
   std::string level = "O3";
   std::string passes;  // "-fuse-rope,-cse"
+  std::vector<std::string> plugins;
+  std::string stop_after;
+  std::string dump;  // a folder
   std::string kv;
   std::string isa;  // also HONE_ISA
   std::int64_t context = 0;

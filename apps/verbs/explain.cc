@@ -1,5 +1,4 @@
 // hone explain: the chain of passes, what each changed, and what the levels cost.
-#include <filesystem>
 #include <fmt/format.h>
 #include <fstream>
 #include <memory>
@@ -17,8 +16,6 @@ struct ExplainFlags : CommonFlags {
   std::int64_t batch = 1;
   std::int64_t tokens = 512;
   std::int64_t step_context = 512;
-  std::string stop_after;
-  std::string dump;   // folder
   std::string graph;  // F.ir
 };
 
@@ -46,24 +43,10 @@ Status write_text(const std::string& path, const std::string& text) {
 Result<Explanation> explain(const ExplainFlags& flags, const Checkpoint& checkpoint,
                             const EngineOptions& options, const StepSizes& sizes) {
   Explanation out;
-  if (!flags.dump.empty()) {
-    std::error_code failed;
-    std::filesystem::create_directories(flags.dump, failed);
-    if (failed) {
-      return Error{ErrorCode::BadInput, Fault::User,      flags.dump, "the folder cannot be made",
-                   "a writable path",   failed.message(), {}};
-    }
-  }
   const Target target = HONE_TRY(choose_target(options)).target;
   LevelNumbers before;
-  int index = 0;
   const auto observe = [&](const PassReport* report, const Graph& graph) -> Status {
     LevelNumbers now = HONE_TRY(graph_numbers(graph, target, options.level, sizes));
-    if (!flags.dump.empty()) {
-      const std::string name = report == nullptr ? "built" : report->name;
-      HONE_TRY(write_text(fmt::format("{}/{:02}-{}.ir", flags.dump, index, name), print_graph(graph)));
-    }
-    ++index;
     if (report != nullptr) out.passes.push_back({*report, before, now});
     before = now;
     return {};
@@ -148,8 +131,7 @@ constexpr std::int64_t kMostTokens = 1 << 23;
 constexpr std::int64_t kMostScores = std::int64_t{1} << 40;
 
 Status run(const ExplainFlags& flags) {
-  EngineOptions options = HONE_TRY(flags.engine_options());
-  options.stop_after = flags.stop_after;
+  const EngineOptions options = HONE_TRY(flags.engine_options());
   const StepSizes sizes{flags.batch, flags.tokens, std::max(flags.step_context, flags.tokens)};
   const std::int64_t scores = sizes.batch * sizes.tokens * sizes.context;
   if (scores > kMostScores) {
@@ -183,8 +165,6 @@ Verb add_explain(const CommandLine& line) {
       .show_default()
       .within(1, kMostSequences);
   verb.option("--tokens", flags->tokens, "tokens per sequence in it").show_default().within(1, kMostTokens);
-  verb.option("--stop-after", flags->stop_after, "the last pass to run");
-  verb.option("--dump", flags->dump, "a folder: the graph as text after every pass");
   verb.option("--graph", flags->graph, "a file: the final graph as text");
   return {verb, &flags->json, [flags] { return run(*flags); }};
 }

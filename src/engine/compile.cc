@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <filesystem>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <map>
 
 #include "exec/reference_evaluator.h"
 #include "file/huggingface.h"
+#include "file/output_file.h"
+#include "graph/text.h"
 #include "model/family.h"
 #include "passes/precision.h"
 
@@ -53,6 +56,32 @@ Status check_warnings(const ModelConfig& config) {
                fmt::format("{}", fmt::join(config.warnings, "; ")),
                "leave --strict out to run without them"};
 }
+
+// The graph as text files, one a pass: 00-built.ir, 01-fold-constants.ir, ..
+class Dump {
+ public:
+  explicit Dump(std::string folder) : folder_(std::move(folder)) {}
+
+  Status write(const PassReport* report, const Graph& graph) {
+    if (folder_.empty()) return {};
+    std::error_code failed;
+    if (next_ == 0) std::filesystem::create_directories(folder_, failed);
+    if (failed) {
+      return Error{ErrorCode::BadInput, Fault::User,      folder_, "the folder cannot be made",
+                   "a writable path",   failed.message(), {}};
+    }
+    std::string name = report == nullptr ? "built" : report->name;
+    std::replace(name.begin(), name.end(), ':', '-');
+    const auto file = HONE_TRY(OutputFile::create(fmt::format("{}/{:02}-{}.ir", folder_, next_++, name)));
+    const std::string text = print_graph(graph);
+    HONE_TRY(file->append(std::as_bytes(std::span(text))));
+    return file->commit();
+  }
+
+ private:
+  std::string folder_;
+  int next_ = 0;
+};
 
 Status check_options(const EngineOptions& options) {
   if (options.chunk < 1)
@@ -129,13 +158,18 @@ Result<OptimisedModel> optimise(const Checkpoint& checkpoint, const EngineOption
   PipelineOptions pipeline_options;
   pipeline_options.level = options.level;
   pipeline_options.disabled = options.disabled_passes;
+  pipeline_options.moves = options.moved_passes;
+  pipeline_options.plugins = options.plugins;
   pipeline_options.stop_after = options.stop_after;
   pipeline_options.verify = options.verify_passes;
-  if (observe) {
-    HONE_TRY(observe(nullptr, model.graph));
+  Dump dump(options.dump);
+  if (observe || !options.dump.empty()) {
+    HONE_TRY(dump.write(nullptr, model.graph));
+    if (observe) HONE_TRY(observe(nullptr, model.graph));
     pipeline_options.observe = [&](const PassReport& report, const Graph& after) -> Status {
       model.passes.push_back(report);
-      return observe(&report, after);
+      HONE_TRY(dump.write(&report, after));
+      return observe ? observe(&report, after) : Status{};
     };
   }
   HONE_TRY(run_pipeline(model.graph, pipeline_options, context));

@@ -2,12 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "base/isa.h"
-#include "passes/pass.h"
+#include "passes/chain.h"
 #include "tensor/dtype.h"
 
 namespace hone {
@@ -15,7 +16,10 @@ namespace hone {
 struct EngineOptions {
   Level level = Level::O3;
   std::vector<std::string> disabled_passes;
+  std::vector<PassMove> moved_passes;
+  std::vector<std::shared_ptr<const PluginPass>> plugins;
   std::string stop_after;    // the last pass to run; empty: all
+  std::string dump;          // a folder for the graph as text, before the first pass and after each
   std::optional<DType> kv;   // overrides the policy's type of the KV cache
   std::optional<Isa> isa;    // default: the best this machine has
   std::int64_t threads = 0;  // 0: all that this process may use

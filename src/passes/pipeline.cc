@@ -1,6 +1,5 @@
 #include "passes/pipeline.h"
 
-#include <algorithm>
 #include <array>
 #include <chrono>
 #include <fmt/format.h>
@@ -117,55 +116,29 @@ constexpr std::array kPipeline{
             "last: removes what all the others have left without readers"},
 };
 
-std::string_view nearest_pass(std::string_view name) {
-  std::vector<std::string_view> names;
-  names.reserve(std::size(kPipeline));
-  for (const PassRow& row : kPipeline) names.push_back(row.name);
-  return nearest_name(name, names);
-}
-
-std::string all_names() {
-  std::string names;
-  for (const PassRow& row : kPipeline) names += fmt::format("{}{}", names.empty() ? "" : ", ", row.name);
-  return names;
-}
-
-Error unknown_passes(std::span<const std::string> names, std::string_view flag) {
-  std::string actual;
-  std::string hints;
-  for (const std::string& name : names) {
-    actual += fmt::format("{}'{}'", actual.empty() ? "" : ", ", name);
-    const std::string_view near = nearest_pass(name);
-    if (!near.empty()) hints += fmt::format("{}did you mean '{}'?", hints.empty() ? "" : " ", near);
-  }
-  return Error{ErrorCode::Usage,        Fault::User,       std::string(flag), "no pass has this name",
-               "one of " + all_names(), std::move(actual), std::move(hints)};
-}
-
-bool is_pass(std::string_view name) {
-  return std::any_of(kPipeline.begin(), kPipeline.end(),
-                     [&](const PassRow& row) { return row.name == name; });
-}
-
-Status check_names(const PipelineOptions& options) {
-  std::vector<std::string> unknown;
-  std::string flags;
-  for (const std::string& name : options.disabled) {
-    if (!is_pass(name)) unknown.push_back(name);
-  }
-  if (!unknown.empty()) flags = "--passes";
-  if (!options.stop_after.empty() && !is_pass(options.stop_after)) {
-    unknown.push_back(options.stop_after);
-    flags += flags.empty() ? "--stop-after" : ", --stop-after";
-  }
-  if (!unknown.empty()) return unknown_passes(unknown, flags);
-  return {};
-}
-
 }  // namespace
 
 std::span<const PassRow> pipeline() {
   return kPipeline;
+}
+
+Error unknown_passes(std::span<const std::string> names, std::string_view flag,
+                     std::span<const ChainPass> chain) {
+  std::vector<std::string_view> known;
+  std::string list;
+  for (const ChainPass& pass : chain) {
+    known.push_back(pass.row.name);
+    list += fmt::format("{}{}", list.empty() ? "" : ", ", pass.row.name);
+  }
+  std::string actual;
+  std::string hints;
+  for (const std::string& name : names) {
+    actual += fmt::format("{}'{}'", actual.empty() ? "" : ", ", name);
+    const std::string_view near = nearest_name(name, known);
+    if (!near.empty()) hints += fmt::format("{}did you mean '{}'?", hints.empty() ? "" : " ", near);
+  }
+  return Error{ErrorCode::Usage, Fault::User,       std::string(flag), "no pass has this name",
+               "one of " + list, std::move(actual), std::move(hints)};
 }
 
 Result<const PassRow*> find_pass(std::string_view name) {
@@ -173,26 +146,35 @@ Result<const PassRow*> find_pass(std::string_view name) {
     if (row.name == name) return &row;
   }
   const std::string names[] = {std::string(name)};
-  return unknown_passes(names, "--passes");
+  std::vector<ChainPass> table;
+  for (const PassRow& row : kPipeline) table.push_back({row, nullptr});
+  return unknown_passes(names, "--passes", table);
 }
 
 Status run_pass(Graph& graph, const PassRow& row, const PipelineOptions& options,
                 const PassContext& context) {
+  return run_pass(graph, ChainPass{row, nullptr}, options, context);
+}
+
+Status run_pass(Graph& graph, const ChainPass& pass, const PipelineOptions& options,
+                const PassContext& context) {
+  const PassRow& row = pass.row;
   PassReport report;
   report.name = row.name;
   report.contract = row.contract;
   report.before = count_graph(graph);
   const std::string text_before = options.observe ? print_graph(graph) : std::string();
   const auto start = std::chrono::steady_clock::now();
-  Status status = row.run(graph, context);
+  Status status = pass.plugin ? run_plugin_pass(graph, *pass.plugin) : row.run(graph, context);
   report.milliseconds =
       std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   if (!status.ok()) {
+    if (pass.plugin) return status;
     Error error = std::move(status).error();
     error.where = fmt::format("pass {}: {}", row.name, error.where);
     return error;
   }
-  if (options.verify) HONE_TRY(verify(graph, row.name));
+  if (options.verify && !pass.plugin) HONE_TRY(verify(graph, row.name));
   report.after = count_graph(graph);
   if (!options.observe) return {};
   report.changed = print_graph(graph) != text_before;
@@ -200,12 +182,10 @@ Status run_pass(Graph& graph, const PassRow& row, const PipelineOptions& options
 }
 
 Status run_pipeline(Graph& graph, const PipelineOptions& options, const PassContext& context) {
-  HONE_TRY(check_names(options));
-  for (const PassRow& row : kPipeline) {
-    const bool disabled =
-        std::find(options.disabled.begin(), options.disabled.end(), row.name) != options.disabled.end();
-    if (row.from_level <= options.level && !disabled) HONE_TRY(run_pass(graph, row, options, context));
-    if (row.name == options.stop_after) break;
+  const std::vector<ChainPass> chain = HONE_TRY(make_chain(options));
+  for (const ChainPass& pass : chain) {
+    if (runs(pass, options)) HONE_TRY(run_pass(graph, pass, options, context));
+    if (pass.row.name == options.stop_after) break;
   }
   return {};
 }
