@@ -61,8 +61,8 @@ int main_with_exceptions(int argc, char** argv) {
   const std::vector<Verb> verbs{hone::add_run(line),      hone::add_explain(line), hone::add_plan(line),
                                 hone::add_inspect(line),  hone::add_logits(line),  hone::add_perplexity(line),
                                 hone::add_tokenize(line), hone::add_render(line),  hone::add_template(line),
-                                hone::add_profile(line),  hone::add_bench(line),   hone::add_quantize(line),
-                                hone::add_doctor(line),   hone::add_version(line)};
+                                hone::add_verify(line),   hone::add_profile(line), hone::add_bench(line),
+                                hone::add_quantize(line), hone::add_doctor(line),  hone::add_version(line)};
   // A --json among the arguments decides how even a wrong command line is answered.
   bool json_asked = false;
   for (int i = 1; i < argc; ++i) json_asked = json_asked || std::string_view(argv[i]) == "--json";

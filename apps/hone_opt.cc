@@ -2,8 +2,10 @@
 //
 //   hone-opt FILE.ir --passes fuse-softmax,fuse-attention      these, in this order
 //   hone-opt FILE.ir --level O2 --stop-after fuse-norm         the pipeline of a level, or its beginning
+//   hone-opt FILE.ir --plugin FILE.so --passes plugin:mine      a pass of a plugin (hone/hone_pass.h)
 //
 // Reads and prints text IR (- reads stdin); without passes and level it checks and prints what it read.
+#include <algorithm>
 #include <fmt/format.h>
 #include <iterator>
 #include <string>
@@ -26,6 +28,7 @@ constexpr std::string_view kProgram = "hone-opt";
 struct Arguments {
   std::string file;
   std::vector<std::string> passes;
+  std::vector<std::string> plugins;
   std::string level;
   std::string stop_after;
   std::string kv = "f32";
@@ -85,15 +88,21 @@ Status run(const Arguments& arguments) {
   options.verify = true;
   options.stop_after = arguments.stop_after;
   const PassContext context = HONE_TRY(make_context(arguments));
-  std::vector<const PassRow*> rows;
-  rows.reserve(arguments.passes.size());
-  for (const std::string& name : arguments.passes) rows.push_back(HONE_TRY(find_pass(name)));
-  if (!options.stop_after.empty()) HONE_TRY(find_pass(options.stop_after));
+  for (const std::string& file : arguments.plugins) {
+    for (auto& plugin : HONE_TRY(load_plugin(file))) options.plugins.push_back(std::move(plugin));
+  }
+  const std::vector<ChainPass> all = HONE_TRY(make_chain(options));
+  std::vector<ChainPass> passes;
+  for (const std::string& name : arguments.passes) {
+    const auto found = std::ranges::find(all, name, [](const ChainPass& pass) { return pass.row.name; });
+    if (found == all.end()) return unknown_passes({&name, 1}, "--passes", all);
+    passes.push_back(*found);
+  }
   if (!arguments.level.empty()) options.level = HONE_TRY(level_from_name(arguments.level));
   Graph graph = HONE_TRY(read_graph(arguments.file));
-  for (const PassRow* row : rows) {
-    HONE_TRY(run_pass(graph, *row, options, context));
-    if (row->name == options.stop_after) break;
+  for (const ChainPass& pass : passes) {
+    HONE_TRY(run_pass(graph, pass, options, context));
+    if (pass.row.name == options.stop_after) break;
   }
   if (!arguments.level.empty()) HONE_TRY(run_pipeline(graph, options, context));
   print_answer(print_graph(graph));
@@ -107,6 +116,7 @@ int main_of(int count, char** values) {
   program.option("file", arguments.file, "text IR; - is stdin").required();
   const Flag passes =
       program.option("--passes", arguments.passes, "passes in the order to run them").split_at_commas();
+  program.option("--plugin", arguments.plugins, "a shared library with passes: plugin:NAME");
   program.option("--level", arguments.level, "the pipeline of O0, O1, O2 or O3").excludes(passes);
   program.option("--stop-after", arguments.stop_after, "the last pass to run");
   program.option("--kv", arguments.kv,

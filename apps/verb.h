@@ -58,6 +58,7 @@ Verb add_template(const CommandLine& line);
 Verb add_inspect(const CommandLine& line);
 Verb add_explain(const CommandLine& line);
 Verb add_plan(const CommandLine& line);
+Verb add_verify(const CommandLine& line);
 Verb add_profile(const CommandLine& line);
 Verb add_bench(const CommandLine& line);
 Verb add_quantize(const CommandLine& line);

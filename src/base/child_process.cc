@@ -1,5 +1,6 @@
 #include "base/child_process.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -9,6 +10,7 @@
 #include <string_view>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <thread>
 #include <unistd.h>
 
 namespace hone {
@@ -36,9 +38,7 @@ Error refused(std::string_view what) {
 }
 
 // Until the other end is closed, or a limit is reached.
-void collect(int fd, const ChildLimits& limits, ChildEnd& end) {
-  const auto deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                                           std::chrono::duration<double>(limits.seconds));
+void collect(int fd, const ChildLimits& limits, Clock::time_point deadline, ChildEnd& end) {
   std::string buffer(std::size_t{1} << 16, '\0');
   for (;;) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
@@ -57,6 +57,21 @@ void collect(int fd, const ChildLimits& limits, ChildEnd& end) {
       end.too_large = true;
       return;
     }
+  }
+}
+
+// Until the child has ended, by itself or killed: after a limit, or when it goes on although it has closed
+// the pipe.
+int wait_for(pid_t child, Clock::time_point deadline, ChildEnd& end) {
+  for (;;) {
+    if (end.timed_out || end.too_large) kill(child, SIGKILL);
+    int status = 0;
+    const bool killed = end.timed_out || end.too_large;
+    const pid_t ended = waitpid(child, &status, killed ? 0 : WNOHANG);
+    if (ended == child) return status;
+    if (ended < 0 && errno != EINTR) return 0;
+    if (Clock::now() > deadline) end.timed_out = true;
+    if (!killed) std::this_thread::sleep_for(std::chrono::microseconds(200));
   }
 }
 
@@ -94,13 +109,12 @@ Result<ChildEnd> run_in_child(const std::function<int(int fd)>& work, const Chil
     be_child(work, ends[1]);
   }
   close(ends[1]);
+  const auto deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                                           std::chrono::duration<double>(limits.seconds));
   ChildEnd end;
-  collect(ends[0], limits, end);
+  collect(ends[0], limits, deadline, end);
   close(ends[0]);
-  if (end.timed_out || end.too_large) kill(child, SIGKILL);
-  int status = 0;
-  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
+  const int status = wait_for(child, deadline, end);
   if (WIFEXITED(status)) end.exit_code = WEXITSTATUS(status);
   if (WIFSIGNALED(status) && !end.timed_out && !end.too_large) end.signal = WTERMSIG(status);
   return end;

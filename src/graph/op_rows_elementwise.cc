@@ -82,7 +82,7 @@ Result<std::vector<Type>> infer_cast(const Node& node, std::span<const Type> inp
     return type_error("cast needs the attribute `to`",
                       "the name of an element type that is not block-quantised");
   }
-  // q8a is what a body starts from where a launch reads rounded activations; no kernel casts it.
+  // q8a is what a body starts from where a launch reads rounded activations.
   if (dtype_row(inputs[0].dtype).is_quantised && inputs[0].dtype != DType::Q8A)
     return type_error("cast does not read block-quantised values");
   return std::vector<Type>{{*dtype, inputs[0].shape}};

@@ -5,7 +5,7 @@ import unittest
 import command
 from command import IDS, LLAMA, QWEN, CommandTest
 
-VERBS = ("run", "logits", "perplexity", "tokenize", "render", "template", "inspect", "explain", "plan", "bench",
+VERBS = ("run", "logits", "perplexity", "tokenize", "render", "template", "inspect", "explain", "plan", "verify", "bench",
          "quantize", "doctor", "version")
 ISAS = ("portable", "avx2", "avx512")
 

@@ -6,6 +6,7 @@
 
 #include "call_kernel.h"
 #include "kernels/strip_program.h"
+#include "tensor/block_formats.h"
 
 namespace hone::test {
 namespace {
@@ -171,6 +172,17 @@ TEST(ReferenceElementwise, IntegersWrapAndKeepAllBits) {
   Tensor narrow(DType::I32, {2});
   run_kernel("add.reference", {}, {c.view, c.view}, {narrow.view});
   EXPECT_EQ(narrow.values<std::int32_t>(), (std::vector<std::int32_t>{-2, -6}));
+}
+
+TEST(ReferenceElementwise, CastDecodesBlocksOfQ8a) {
+  std::vector<float> values(64);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i) * 0.37F - 9;
+  Tensor blocks(DType::Q8A, {2, 32});
+  ASSERT_TRUE(encode_row(DType::Q8A, values.data(), 64, blocks.view.data).ok());
+  std::vector<float> decoded(64);
+  ASSERT_TRUE(decode_row(DType::Q8A, blocks.view.data, 64, decoded.data()).ok());
+  EXPECT_EQ(run_f32("cast.reference", {blocks.view}, {2, 32}), decoded);
+  EXPECT_NE(decoded, values);
 }
 
 TEST(ReferenceElementwise, Casts) {

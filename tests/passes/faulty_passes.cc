@@ -84,15 +84,15 @@ int drop_second_user(const char* graph, hone_answer answer, void* hone) {
   return give(lines, answer, hone);
 }
 
-// Each norm times 1 + 3 * 2^-23. Two right forms of its last product differ by sqrt(2/3) * 2^-24 as a rule,
-// one rounding each; this is 7.3 times as much, the most below 8 that a factor of type f32 gives.
-int eightfold_error(const char* graph, hone_answer answer, void* hone) {
+// Puts lines behind the last product of each norm that make its value (of the type given) of `VALUE_right`.
+Lines behind_norms(const char* graph,
+                   const std::function<std::string(std::string value, std::string type)>& tail) {
+  const std::regex pattern(R"(^  (%\w+): (\S+) = mul\((%\w+), (%\w+)\)(.*))");
   const Lines lines = lines_of(graph);
   Lines out;
   for (const std::string& line : lines) {
     std::smatch product;
-    const bool multiplies =
-        std::regex_search(line, product, std::regex(R"(^  (%\w+): (\S+) = mul\((%\w+), (%\w+)\)(.*))"));
+    const bool multiplies = std::regex_search(line, product, pattern);
     const std::string normalised = multiplies ? definition(lines, product[3]) : "";
     std::smatch parts;
     const bool divides = std::regex_search(normalised, parts, std::regex(R"(= mul\(%\w+, (%\w+)\))"));
@@ -101,14 +101,35 @@ int eightfold_error(const char* graph, hone_answer answer, void* hone) {
       continue;
     }
     const std::string value = product[1];
-    out.push_back(
-        "  " + value +
-        "_off: f32[] = constant() {dtype = \"f32\", shape = dims[], values = reals[1.0000003576278687]}");
-    out.push_back("  " + value + "_right: " + product[2].str() + " = mul(" + product[3].str() + ", " +
-                  product[4].str() + ")");
-    out.push_back("  " + value + ": " + product[2].str() + " = mul(" + value + "_right, " + value + "_off)");
+    const std::string type = product[2];
+    out.push_back("  " + value + "_right: " + type + " = mul(" + product[3].str() + ", " + product[4].str() +
+                  ")");
+    out.push_back(tail(value, type));
   }
-  return give(out, answer, hone);
+  return out;
+}
+
+// Each norm times 1 + 3 * 2^-23. Two right forms of its last product differ by sqrt(2/3) * 2^-24 as a rule,
+// one rounding each; this is 7.3 times as much, the most below 8 that a factor of type f32 gives.
+int eightfold_error(const char* graph, hone_answer answer, void* hone) {
+  const auto tail = [](const std::string& value, const std::string& type) {
+    return "  " + value +
+           "_off: f32[] = constant() {dtype = \"f32\", shape = dims[], values = reals[1.0000003576278687]}\n "
+           " " +
+           value + ": " + type + " = mul(" + value + "_right, " + value + "_off)";
+  };
+  return give(behind_norms(graph, tail), answer, hone);
+}
+
+// Each norm goes through bf16.
+int narrow(const char* graph, hone_answer answer, void* hone) {
+  const auto tail = [](const std::string& value, const std::string& type) {
+    return "  " + value + "_narrow: b" +
+           std::regex_replace(type, std::regex("32"), "16", std::regex_constants::format_first_only) +
+           " = cast(" + value + "_right) {to = \"bf16\"}\n  " + value + ": " + type + " = cast(" + value +
+           "_narrow) {to = \"f32\"}";
+  };
+  return give(behind_norms(graph, tail), answer, hone);
 }
 
 // An op that does not exist.
@@ -158,6 +179,12 @@ int hang(const char*, hone_answer, void*) {
   for (;;) sleep(1);
 }
 
+// Closes everything, the pipe to hone among it, and goes on.
+int close_and_hang(const char* graph, hone_answer answer, void* hone) {
+  for (int fd = 3; fd < 256; ++fd) close(fd);
+  return hang(graph, answer, hone);
+}
+
 constexpr hone_pass kPasses[] = {
     {HONE_PASS_ABI, "forget-eps", "reorders", "8 * 2^-24", "before fuse-norm", 1, "a test", forget_eps},
     {HONE_PASS_ABI, "swap-inputs", "same bits", nullptr, "after fuse-mlp", 1, "a test", swap_inputs},
@@ -165,6 +192,8 @@ constexpr hone_pass kPasses[] = {
      drop_second_user},
     {HONE_PASS_ABI, "eightfold-error", "reorders", "8 * 2^-24", "before fuse-norm", 1, "a test",
      eightfold_error},
+    {HONE_PASS_ABI, "narrow-in-secret", "fewer roundings", "2^-24", "before fuse-norm", 1, "a test", narrow},
+    {HONE_PASS_ABI, "narrow-openly", "rounds to type", "2^-8", "before fuse-norm", 1, "a test", narrow},
     {HONE_PASS_ABI, "break-ir", "same bits", nullptr, "after cse", 1, "a test", break_ir},
     {HONE_PASS_ABI, "no-text", "same bits", nullptr, "after cse", 1, "a test", no_text},
     {HONE_PASS_ABI, "rename-output", "same bits", nullptr, "after cse", 1, "a test", rename_output},
@@ -175,6 +204,7 @@ constexpr hone_pass kPasses[] = {
     {HONE_PASS_ABI, "leave", "same bits", nullptr, "after cse", 1, "a test", leave},
     {HONE_PASS_ABI, "throw", "same bits", nullptr, "after cse", 1, "a test", throw_up},
     {HONE_PASS_ABI, "hang", "same bits", nullptr, "after cse", 1, "a test", hang},
+    {HONE_PASS_ABI, "close-and-hang", "same bits", nullptr, "after cse", 1, "a test", close_and_hang},
 };
 
 }  // namespace

@@ -1,4 +1,6 @@
-// The elementwise ops, one kernel each: a tile is a range of the output in row-major order.
+// The elementwise ops, one kernel each: a tile is a range of the output in row-major
+// order.
+#include "kernels/reference/elements.h"
 #include "kernels/reference/list.h"
 #include "kernels/reference/strip_ops.h"
 
@@ -42,8 +44,45 @@ constexpr Kernel kernel(std::string_view name, std::string_view op) {
                 .run = run<Op>};
 }
 
+// cast alone reads blocks of q8a, as the numbers that they stand for; a tile is one row then, decoded in
+// double.
+bool reads_blocks(const Call& call) {
+  return call.inputs[0].dtype == DType::Q8A;
+}
+
+std::int64_t cast_tile_count(const Call& call) {
+  return reads_blocks(call) ? element_count(without_last(call.outputs[0], 1)) : tile_count(call);
+}
+
+std::int64_t cast_scratch_bytes(const Call& call) {
+  return reads_blocks(call) ? last_extent(call.outputs[0]) * 8 : 0;
+}
+
+void run_cast(const Call& call, std::int64_t tile) {
+  if (!reads_blocks(call)) return run_op(StripOp::Cast, call, tile);
+  const TensorView& blocks = call.inputs[0];
+  const TensorView& out = call.outputs[0];
+  const std::int64_t width = last_extent(out);
+  auto* values = reinterpret_cast<double*>(call.scratch);
+  load_reals(blocks, offset_of(without_last(blocks, 1), tile), last_stride(blocks), width, values);
+  store_reals(out, offset_of(without_last(out, 1), tile), last_stride(out), width, values);
+}
+
+std::string_view cast_accepts(const Signature& signature) {
+  if (signature.inputs[0].dtype != DType::Q8A) return needs_plain(signature);
+  if (signature.outputs[0].dtype == DType::Q8A || !dtype_row(signature.outputs[0].dtype).is_float)
+    return "needs a float result";
+  return needs_strided(signature);
+}
+
 constexpr Kernel kKernels[] = {
-    kernel<StripOp::Cast>("cast.reference", "cast"),
+    Kernel{.name = "cast.reference",
+           .op = "cast",
+           .reference = true,
+           .accepts = cast_accepts,
+           .tile_count = cast_tile_count,
+           .run = run_cast,
+           .scratch_bytes = cast_scratch_bytes},
     kernel<StripOp::Neg>("neg.reference", "neg"),
     kernel<StripOp::Abs>("abs.reference", "abs"),
     kernel<StripOp::Exp>("exp.reference", "exp"),
