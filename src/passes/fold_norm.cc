@@ -71,6 +71,13 @@ bool appends(const ProjectionParts& parts) {
                      [](const ProjectionSection& section) { return section.state >= 0; });
 }
 
+// True if a section reads x as it is: behind its product, the norm would be needed.
+bool reads_x_otherwise(const ProjectionParts& parts) {
+  return std::any_of(parts.sections.begin(), parts.sections.end(), [&](const ProjectionSection& section) {
+    return section.residual == parts.x || section.cosine == parts.x || section.sine == parts.x;
+  });
+}
+
 std::optional<Fold> match_fold(const Graph& graph, const UseMap& uses, const std::set<ValueId>& weights,
                                int index) {
   const Node& norm = node_at(graph, index);
@@ -85,10 +92,9 @@ std::optional<Fold> match_fold(const Graph& graph, const UseMap& uses, const std
   if (uses.escapes[result] || uses.users[result].empty()) return std::nullopt;
   for (const int user : uses.users[result]) {
     const std::optional<ProjectionParts> reader = projection_parts(graph, weights, user);
-    if (!reader || reader->x != norm.outputs[0] || reader->row_sums >= 0 || appends(*reader))
+    if (!reader || reader->x != norm.outputs[0] || reader->row_sums >= 0 || appends(*reader) ||
+        reads_x_otherwise(*reader))
       return std::nullopt;
-    const std::vector<ValueId>& inputs = node_at(graph, user).inputs;
-    if (std::count(inputs.begin(), inputs.end(), norm.outputs[0]) != 1) return std::nullopt;
     fold.readers.push_back(user);
   }
   return fold;

@@ -116,7 +116,7 @@ class Epilogue {
 
   void take_quantise() {
     const int index = reader(value_, "quantize_q8a");
-    if (index >= 0) take(index);
+    if (index >= 0 && node(index).attributes.integer("terms", 1) == 1) take(index);
   }
 
   // [B,T,N] -> [B,T,..]

@@ -12,7 +12,8 @@
 //   %g = swiglu_mlp(%x, %wg, %wu)                       ->    %q = projection(%x, %wu, %wg) {sections = ..}
 //   body .. %q = quantize_q8a(%g)
 //
-// Each value in between has one reader. A rope's head is whole panels of 16 columns, at most 256. After
+// Each value in between has one reader. A rope's head is whole panels of 16 columns, at most 256. A
+// quantisation of two terms stays. After
 // assign-precision, which makes the casts and the quantisations; before fuse-elementwise, which would take
 // the additions.
 #pragma once

@@ -48,6 +48,13 @@ std::vector<ProjectionParts> together(const UseMap& uses, const std::vector<Proj
   return chosen;
 }
 
+// True if a norm is folded in or out: the rows' factors and the norm's offset are those of all sections, so
+// norms are folded later.
+bool has_folded_norm(const ProjectionParts& parts) {
+  const auto has_next = [](const ProjectionSection& section) { return section.next_norm >= 0; };
+  return parts.row_sums >= 0 || std::any_of(parts.sections.begin(), parts.sections.end(), has_next);
+}
+
 ProjectionParts joined(const std::vector<ProjectionParts>& members) {
   ProjectionParts parts;
   parts.x = members.front().x;
@@ -65,32 +72,27 @@ ProjectionParts joined(const std::vector<ProjectionParts>& members) {
 }  // namespace
 
 Status merge_projections(Graph& graph, const PassContext&) {
-  const UseMap uses(graph);
   const std::set<ValueId> weights = weight_values(graph);
+  const auto node_count = static_cast<int>(graph.nodes.size());
   std::map<ValueId, std::vector<ProjectionParts>> by_x;
-  for (int n = 0; n < static_cast<int>(graph.nodes.size()); ++n) {
+  for (int n = 0; n < node_count; ++n) {
     std::optional<ProjectionParts> parts = projection_parts(graph, weights, n);
-    // One factor for each row of x serves all sections, so norms are folded later.
-    if (parts && parts->row_sums < 0) by_x[parts->x].push_back(std::move(*parts));
+    if (parts && !has_folded_norm(*parts)) by_x[parts->x].push_back(std::move(*parts));
   }
-  struct Merge {
-    ProjectionParts parts;
-    int slot;
-    Node node;
-  };
-  std::vector<Merge> merges;
+  bool merged = false;
   for (const auto& [x, members] : by_x) {
     if (members.size() < 2) continue;
+    // Counted anew: what the last merge has moved may be what this one reads, or what reads it.
+    const UseMap uses(graph);
     int slot = -1;
-    const std::vector<ProjectionParts> chosen =
-        together(uses, members, static_cast<int>(graph.nodes.size()), slot);
+    const std::vector<ProjectionParts> chosen = together(uses, members, node_count, slot);
     if (chosen.size() < 2) continue;
-    ProjectionParts parts = joined(chosen);
+    const ProjectionParts parts = joined(chosen);
     Node node = HONE_TRY(projection_node(graph, uses, parts));
-    merges.push_back({std::move(parts), slot, std::move(node)});
+    put_at(graph, parts.nodes, slot, std::move(node));
+    merged = true;
   }
-  for (Merge& merge : merges) put_at(graph, merge.parts.nodes, merge.slot, std::move(merge.node));
-  if (!merges.empty()) sweep(graph);
+  if (merged) sweep(graph);
   return {};
 }
 

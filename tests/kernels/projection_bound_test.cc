@@ -1,0 +1,348 @@
+// projection of every ISA level against the reference kernel, within the roundings of its order; and what it
+// refuses.
+#include "projection_test_support.h"
+
+namespace hone::test {
+namespace {
+
+constexpr double kU = kUnitRoundoff;
+
+class ProjectionBound : public PerLevel {
+ protected:
+  std::mt19937_64 random_{37};
+};
+INSTANTIATE_TEST_SUITE_P(Levels, ProjectionBound, testing::ValuesIn(kIsaLevels), level_name);
+
+// A value in f64 with the most by which the fast kernel may differ from it.
+struct Bounded {
+  double value = 0;
+  double error = 0;
+};
+Bounded plus(Bounded a, Bounded b) {
+  const double value = a.value + b.value;
+  return {value, a.error + b.error + kU * (std::fabs(value) + a.error + b.error)};
+}
+Bounded times(Bounded a, Bounded b) {
+  const double value = a.value * b.value;
+  const double error = std::fabs(a.value) * b.error + std::fabs(b.value) * a.error + a.error * b.error;
+  return {value, error + kU * (std::fabs(value) + error)};
+}
+Bounded exactly(double value) {
+  return {value, 0};
+}
+
+// What the section makes of one row, by the equations of tensor/projection.h.
+class RowModel {
+ public:
+  RowModel(ProjectionProblem& p, std::size_t s, std::int64_t row)
+      : p_(p), section_(p.section(s)), spec_(p.spec().sections[s]), row_(row) {}
+
+  std::vector<Bounded> values() {
+    std::vector<Bounded> v = multiply(section_.weight);
+    if (section_.gate >= 0) gate(v);
+    for (std::size_t i = 0; section_.bias >= 0 && i < v.size(); ++i)
+      v[i] = plus(v[i], exactly(p_.input(section_.bias).get(static_cast<std::int64_t>(i))));
+    if (section_.cosine >= 0) rotate(v);
+    for (std::size_t i = 0; section_.residual >= 0 && i < v.size(); ++i)
+      v[i] = plus(v[i], exactly(p_.input(section_.residual).get(at(i))));
+    return v;
+  }
+  // v * (next_norm + next_offset).
+  std::vector<Bounded> scaled(std::vector<Bounded> v) {
+    for (std::size_t i = 0; i < v.size(); ++i) {
+      const double w = p_.input(section_.next_norm).get(static_cast<std::int64_t>(i));
+      v[i] = times(v[i], plus(exactly(w), exactly(p_.spec().next_offset)));
+    }
+    return v;
+  }
+  // Sums of 32 squares: two products, a sum of both and a tree of four.
+  static std::vector<Bounded> squares(const std::vector<Bounded>& v) {
+    std::vector<Bounded> sums(v.size() / 32);
+    for (std::size_t i = 0; i < v.size(); ++i) {
+      const Bounded square = times(v[i], v[i]);
+      sums[i / 32].value += square.value;
+      sums[i / 32].error += square.error + 5.01 * kU * (square.value + square.error);
+    }
+    return sums;
+  }
+
+ private:
+  std::int64_t at(std::size_t column) const { return row_ * spec_.n + static_cast<std::int64_t>(column); }
+
+  // The chains of matmul_test.cc. In int8, terms are products of blocks, for q4_1 each in two parts, which
+  // are at most three times the largest weight of the block; the reference kernel rounds x = scale * quant
+  // and the weight once each, the fast one the sum of a block of x.
+  std::vector<Bounded> multiply(std::int64_t number) {
+    const Weights& w = p_.weight(number);
+    const std::int64_t k = p_.spec().k;
+    const double roundings = p_.spec().q8a
+                                 ? static_cast<double>(k / 32 * 2 + 4)
+                                 : static_cast<double>(std::min<std::int64_t>(k, 256) + (k + 255) / 256);
+    const Bounded factor = row_factor();
+    std::vector<Bounded> out;
+    for (std::int64_t n = 0; n < spec_.n; ++n) {
+      double sum = 0;
+      double magnitude = 0;
+      for (std::int64_t block = 0; block < k; block += 32) {
+        const std::int64_t end = std::min(k, block + 32);
+        double largest = 0;
+        for (std::int64_t i = block; i < end; ++i)
+          largest = std::max(largest, std::fabs(static_cast<double>(w.value(n, i))));
+        for (std::int64_t i = block; i < end; ++i) {
+          for (std::int64_t term = 0; term < p_.spec().terms; ++term) {
+            const double x = p_.input(0).get((row_ * p_.spec().terms + term) * k + i);
+            const auto weight = static_cast<double>(w.value(n, i));
+            sum += x * weight;
+            magnitude += std::fabs(x) * (p_.spec().q8a ? 3 * largest : std::fabs(weight));
+          }
+        }
+      }
+      const Bounded product{sum, 1.01 * roundings * kU * magnitude};
+      out.push_back(factor.value == 1 ? product : times(product, factor));
+    }
+    return out;
+  }
+  // The sums are positive: of the additions' relative error the root has half; its rounding is one more.
+  Bounded row_factor() {
+    if (p_.row_sums() < 0) return exactly(1);
+    const std::int64_t blocks = p_.spec().k / kSquaresBlock;
+    double total = 0;
+    for (std::int64_t i = 0; i < blocks; ++i) total += p_.input(p_.row_sums()).get(row_ * blocks + i);
+    const double factor = 1 / std::sqrt(total / static_cast<double>(p_.spec().k) + kProjectionEps);
+    const double additions = static_cast<double>((blocks + 15) / 16) + 4;
+    return {factor, (additions / 2 + 1) * 1.01 * kU * factor};
+  }
+  // Slopes of both functions are at most 1.13; quantised_input_test.cc derives their roundings.
+  void gate(std::vector<Bounded>& v) {
+    const std::vector<Bounded> gates = multiply(section_.gate);
+    for (std::size_t i = 0; i < v.size(); ++i) {
+      const double z = gates[i].value;
+      const bool silu = spec_.gate == ProjectionActivation::Silu;
+      const double inner = std::sqrt(2 / std::acos(-1.0)) * (z + 0.044715 * z * z * z);
+      const double activated = silu ? z / (1 + std::exp(-z)) : z / 2 * (1 + std::tanh(inner));
+      v[i] = times({activated, 1.13 * gates[i].error + 12.1 * kU * std::fabs(z)}, v[i]);
+    }
+  }
+  void rotate(std::vector<Bounded>& v) {
+    const std::int64_t half = spec_.rotary / 2;
+    for (std::int64_t head = 0; head < spec_.n; head += spec_.head) {
+      for (std::int64_t i = 0; i < half; ++i) {
+        const std::int64_t first = head + (spec_.interleaved ? 2 * i : i);
+        const std::int64_t second = head + (spec_.interleaved ? 2 * i + 1 : i + half);
+        const Bounded c = exactly(p_.input(section_.cosine).get(row_ * half + i));
+        const Bounded s = exactly(p_.input(section_.sine).get(row_ * half + i));
+        const Bounded a = v[static_cast<std::size_t>(first)];
+        const Bounded b = v[static_cast<std::size_t>(second)];
+        Bounded turned = times(b, s);
+        turned.value = -turned.value;
+        v[static_cast<std::size_t>(first)] = plus(times(a, c), turned);
+        v[static_cast<std::size_t>(second)] = plus(times(b, c), times(a, s));
+      }
+    }
+  }
+
+  ProjectionProblem& p_;
+  const ProjectionSection& section_;
+  const SectionSpec& spec_;
+  std::int64_t row_;
+};
+
+// By how much the rounding of [first, first + 32) to `dtype` may part two values.
+double conversion(DType dtype, const std::vector<Bounded>& v, std::size_t i) {
+  const double size = std::fabs(v[i].value) + v[i].error;
+  if (dtype == DType::F32) return kU * size;
+  if (dtype == DType::F16) return 0x1p-10 * size + 0x1p-23;
+  if (dtype == DType::BF16) return 0x1p-7 * size;
+  // Each is rounded by half a scale; the scales differ by the error of the largest value.
+  double largest = 0;
+  for (std::size_t j = i / 32 * 32; j < i / 32 * 32 + 32; ++j)
+    largest = std::max(largest, std::fabs(v[j].value) + 2 * v[j].error);
+  return 1.01 * largest / 127;
+}
+
+// Elements [first, first + v.size()) of both outputs.
+void expect_within(Guarded& fast, Guarded& reference, std::int64_t first, const std::vector<Bounded>& v,
+                   const std::string& what) {
+  for (std::size_t i = 0; i < v.size(); ++i) {
+    const std::int64_t at = first + static_cast<std::int64_t>(i);
+    const double rounded = conversion(fast.view().dtype, v, i);
+    // The reference kernel is the model rounded once, and so tests the model too.
+    ASSERT_LE(std::fabs(reference.get(at) - v[i].value), rounded + 1e-9 * std::fabs(v[i].value) + 1e-12)
+        << what << ", reference kernel, element " << i << " of row " << first / static_cast<int>(v.size());
+    ASSERT_LE(std::fabs(fast.get(at) - reference.get(at)), v[i].error + 1.01 * rounded)
+        << what << ", element " << i << " of row " << first / static_cast<int>(v.size());
+  }
+}
+
+void check_section(ProjectionProblem& p, ProjectionProblem& reference, std::size_t s, std::int64_t row) {
+  const ProjectionSection& section = p.section(s);
+  const std::int64_t n = p.spec().sections[s].n;
+  const std::string& what = p.spec().name;
+  RowModel model(p, s, row);
+  const std::vector<Bounded> v = model.values();
+  const auto output = [&](ProjectionProblem& of, std::int64_t further) -> Guarded& {
+    return of.outputs()[static_cast<std::size_t>(section.output + further)];
+  };
+  std::int64_t first = row * n;
+  if (section.state >= 0) {
+    const std::int32_t position = p.input(section.positions).data<std::int32_t>()[row];
+    if (position < 0) return;
+    first = (row / p.tokens() * p.capacity() + position) * n;
+  }
+  expect_within(output(p, 0), output(reference, 0), first, v, what);
+  if (section.next_norm < 0) return;
+  // Of v as the reference kernel has rounded it, from which the fast kernel's may be one rounding further.
+  std::vector<Bounded> rounded = v;
+  for (std::size_t i = 0; i < v.size(); ++i) {
+    rounded[i].value = output(reference, 0).get(first + static_cast<std::int64_t>(i));
+    rounded[i].error += kU * (std::fabs(v[i].value) + v[i].error);
+  }
+  expect_within(output(p, 1), output(reference, 1), first, model.scaled(rounded), what + ", x * w");
+  const std::vector<Bounded> squares = RowModel::squares(rounded);
+  for (std::size_t i = 0; i < squares.size(); ++i) {
+    const std::int64_t at = row * n / 32 + static_cast<std::int64_t>(i);
+    ASSERT_LE(std::fabs(output(p, 2).get(at) - output(reference, 2).get(at)), squares[i].error)
+        << what << ", sums of squares";
+    ASSERT_LE(std::fabs(output(reference, 2).get(at) - squares[i].value), squares[i].error);
+  }
+}
+
+void check(ProjectionSpec spec, std::uint64_t seed, Isa isa) {
+  for (const std::int64_t tokens : {1, 25}) {
+    std::mt19937_64 draw(seed);
+    std::mt19937_64 same(seed);
+    ProjectionProblem fast(spec, 2, tokens, draw);
+    ProjectionProblem reference(spec, 2, tokens, same);
+    run_fast(fast.launch(), isa);
+    run_reference(reference.launch());
+    for (std::size_t s = 0; s < fast.section_count(); ++s) {
+      for (std::int64_t row = 0; row < fast.rows() && !testing::Test::HasFatalFailure(); ++row)
+        check_section(fast, reference, s, row);
+    }
+    for (std::size_t i = 0; i < fast.outputs().size(); ++i) {
+      const std::vector<std::byte>& bytes = reference.outputs()[i].bytes();
+      for (std::size_t at = 0; at < 64; ++at) {
+        ASSERT_EQ(bytes[at], std::byte{0x55}) << spec.name << ", reference kernel, in front of " << i;
+        ASSERT_EQ(bytes[bytes.size() - 1 - at], std::byte{0x55}) << spec.name << ", behind " << i;
+      }
+    }
+  }
+}
+
+// With x f32 and weights as they are, and with q8a and each weight type of int8 dots in turn.
+void check_all(const ProjectionSpec& spec, Isa isa) {
+  check(spec, 1, isa);
+  for (const DType dtype : {DType::Q4_0, DType::Q4_1, DType::Q8_0}) {
+    ProjectionSpec blocks = spec;
+    blocks.name += ", " + std::string(dtype_name(dtype));
+    for (SectionSpec& section : blocks.sections) section.weight = dtype;
+    check(blocks, 2, isa);
+    blocks.name += " int8";
+    blocks.q8a = true;
+    check(blocks, 3, isa);
+    if (spec.row_sums) continue;
+    blocks.name += " two terms";
+    blocks.terms = 2;
+    check(blocks, 4, isa);
+  }
+}
+
+TEST_P(ProjectionBound, OfItsOrder) {
+  constexpr ProjectionActivation kSilu = ProjectionActivation::Silu;
+  constexpr ProjectionActivation kGelu = ProjectionActivation::GeluTanh;
+  const Isa isa = GetParam();
+  check_all({.name = "plain", .k = 288, .sections = {{.n = 33}}}, isa);
+  check_all({.name = "added", .sections = {{.n = 33, .bias = true, .residual = true}}}, isa);
+  check_all({.name = "gated", .sections = {{.n = 48, .gate = kSilu}, {.n = 16, .gate = kGelu}}}, isa);
+  check_all({.name = "to blocks", .sections = {{.n = 64, .gate = kSilu, .output = DType::Q8A}}}, isa);
+  check_all({.name = "to halves", .sections = {{.output = DType::F16}, {.output = DType::BF16}}}, isa);
+  check_all(
+      {.name = "norm in", .k = 544, .row_sums = true, .sections = {{.n = 33}, {.n = 32, .gate = kGelu}}},
+      isa);
+}
+
+TEST_P(ProjectionBound, TurnedAndAppended) {
+  for (const bool interleaved : {false, true}) {
+    check_all({.name = interleaved ? "pairs" : "halves",
+               .sections = {{.n = 96, .rotary = 32, .head = 32, .interleaved = interleaved},
+                            {.n = 64,
+                             .bias = true,
+                             .rotary = 12,
+                             .head = 32,
+                             .interleaved = interleaved,
+                             .state = DType::F16},
+                            {.n = 40, .state = DType::BF16},
+                            {.n = 24, .state = DType::F32}}},
+              GetParam());
+  }
+}
+
+TEST_P(ProjectionBound, WithTheNextNormFoldedOut) {
+  for (const DType scaled : {DType::F32, DType::Q8A}) {
+    for (const double offset : {0.0, 1.0}) {
+      check_all({.name = "norm out",
+                 .next_offset = offset,
+                 .sections = {{.n = 96, .residual = true, .next_norm = true, .output = scaled}}},
+                GetParam());
+    }
+  }
+}
+
+// What the fast kernel says to a launch, empty if it takes it.
+std::string answer(const Launch& launch, Isa isa) {
+  std::string_view refusal;
+  return find_kernel(launch, isa, false, &refusal) == nullptr ? std::string(refusal) : std::string();
+}
+
+TEST_P(ProjectionBound, WhatTheFastKernelsDoNotTakeTheyRefuse) {
+  const ProjectionSpec spec{.name = "refused",
+                            .sections = {{.n = 64, .bias = true, .residual = true},
+                                         {.n = 64, .rotary = 16, .head = 32, .state = DType::F16}}};
+  ProjectionProblem p(spec, 2, 3, random_);
+  const Isa isa = GetParam();
+  EXPECT_EQ(answer(p.launch(), isa), "");
+  const auto refused = [&](const auto& change) {
+    Launch launch = p.launch();
+    std::vector<ProjectionSection> sections{p.section(0), p.section(1)};
+    change(launch, sections);
+    std::vector<std::int64_t> fields(sections.size() * kProjectionFields);
+    std::memcpy(fields.data(), sections.data(), fields.size() * 8);
+    launch.attributes.set("sections", std::move(fields));
+    return answer(launch, isa);
+  };
+  using Sections = std::vector<ProjectionSection>;
+  const auto input = [](Launch& launch, std::int64_t number) -> TensorView& {
+    return launch.inputs[static_cast<std::size_t>(number)];
+  };
+  EXPECT_EQ(refused([&](Launch& launch, Sections& s) {
+              TensorView& w = input(launch, s[0].weight);
+              w.layout = Layout::Strided;
+              w.strides[0] = w.shape[1];
+              w.strides[1] = 1;
+            }),
+            "needs weights in panels of 16 columns");
+  EXPECT_EQ(refused([&](Launch& launch, Sections& s) { input(launch, s[0].bias).dtype = DType::F16; }),
+            "needs an f32 bias [N], contiguous");
+  EXPECT_EQ(refused([&](Launch& launch, Sections& s) {
+              std::swap(input(launch, s[0].residual).strides[0], input(launch, s[0].residual).strides[1]);
+            }),
+            "needs residual rows of f32 at one distance");
+  EXPECT_EQ(refused([&](Launch&, Sections& s) { s[1].head = 24; }),
+            "needs heads of whole panels, at most 256 columns");
+  EXPECT_EQ(refused([&](Launch&, Sections& s) { s[1].head = 272; }),
+            "needs heads of whole panels, at most 256 columns");
+  EXPECT_EQ(refused([&](Launch& launch, Sections&) { launch.outputs[1].strides[2] += 16; }),
+            "needs the rows of the state contiguous");
+  EXPECT_EQ(refused([&](Launch& launch, Sections&) { launch.outputs[1].dtype = DType::F64; }),
+            "needs a state [B,C,..] of f32, f16 or bf16");
+  EXPECT_EQ(refused([&](Launch& launch, Sections&) { launch.outputs[0].strides[1] += 16; }),
+            "needs contiguous outputs");
+  EXPECT_EQ(refused([&](Launch& launch, Sections&) { launch.outputs[0].dtype = DType::F64; }),
+            "needs outputs of f32, f16, bf16, or q8a in whole blocks");
+  EXPECT_EQ(refused([&](Launch& launch, Sections&) { launch.attributes.set("terms", std::int64_t{2}); }),
+            "needs one term, or two of q8a");
+  EXPECT_EQ(refused([](Launch&, Sections& s) { s.clear(); }), "needs the attribute `sections`");
+}
+
+}  // namespace
+}  // namespace hone::test
