@@ -68,21 +68,23 @@ constexpr OpRow fused(std::string_view name, int min_inputs, int max_inputs, std
                .summary = summary};
 }
 
-// A residual is read by the tile that writes its sum.
+// A residual is read by the tile that writes its sum. Read as anything else, by another section or as x, it
+// is read by other tiles too.
 int projection_overwrites(const Node& node, std::size_t output) {
   const auto* fields = node.attributes.get<std::vector<std::int64_t>>("sections");
   if (fields == nullptr) return -1;
+  std::int64_t residual = -1;
+  std::vector<std::int64_t> operands{0, node.attributes.integer("row_sums", -1)};
   for (std::size_t i = 0; i + kProjectionFields <= fields->size(); i += kProjectionFields) {
     ProjectionSection section;
     std::memcpy(static_cast<void*>(&section), fields->data() + i, sizeof(section));
-    if (section.output != static_cast<std::int64_t>(output) || section.residual < 0) continue;
-    const ValueId residual = node.inputs[static_cast<std::size_t>(section.residual)];
-    // Another operand, or x itself, is read by other tiles too.
-    return std::count(node.inputs.begin(), node.inputs.end(), residual) == 1 && node.inputs[0] != residual
-               ? static_cast<int>(section.residual)
-               : -1;
+    if (section.output == static_cast<std::int64_t>(output)) residual = section.residual;
+    operands.insert(operands.end(), {section.weight, section.gate, section.bias, section.cosine, section.sine,
+                                     section.residual, section.state, section.positions, section.next_norm});
   }
-  return -1;
+  if (residual < 0 || std::count(operands.begin(), operands.end(), residual) != 1) return -1;
+  const ValueId value = node.inputs[static_cast<std::size_t>(residual)];
+  return std::count(node.inputs.begin(), node.inputs.end(), value) == 1 ? static_cast<int>(residual) : -1;
 }
 
 constexpr std::array kFusedRows{

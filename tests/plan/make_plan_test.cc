@@ -58,8 +58,10 @@ TEST(MakePlan, FastLevelsPackTheWeight) {
 // The step of the one projection that `text` becomes.
 Step projection_step(std::string_view text) {
   Graph graph = parse(text);
-  const Result<const PassRow*> pass = find_pass("fuse-epilogue");
-  EXPECT_TRUE(pass.ok() && run_pass(graph, **pass, {}, {}).ok());
+  for (const std::string_view name : {"fuse-epilogue", "merge-projections"}) {
+    const Result<const PassRow*> pass = find_pass(name);
+    EXPECT_TRUE(pass.ok() && run_pass(graph, **pass, {}, {}).ok());
+  }
   const Result<Plan> plan = make_plan(graph, options(Level::O2));
   EXPECT_TRUE(plan.ok());
   if (!plan.ok()) return {};
@@ -107,6 +109,12 @@ TEST(MakePlan, ASumTakesThePlaceOfAResidualThatNobodyReadsAfterwards) {
       << "an input of the step";
   EXPECT_FALSE(overwrites_residual(replaced(kResidual, "add(%r, %1)", "add(%h, %1)")))
       << "read by other tiles";
+  const std::string two = replaced(kResidual, "  %3: f32[B,T,64] = tanh(%2)",
+                                   "  %4: f32[B,T,64] = matmul(%h, %w) {transpose_b = 1}\n"
+                                   "  %5: f32[B,T,64] = add(%r, %4)\n"
+                                   "  %3: f32[B,T,64] = mul(%2, %5)");
+  EXPECT_EQ(projection_step(two).outputs.size(), 2U);
+  EXPECT_FALSE(overwrites_residual(two)) << "read by another section";
 }
 
 TEST(MakePlan, InputsAndOutputsKeepTheirPlaces) {
