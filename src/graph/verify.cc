@@ -1,5 +1,6 @@
 #include "graph/verify.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 #include <set>
 
@@ -119,14 +120,21 @@ class Verifier {
     return {};
   }
 
-  // True if `to` is the state `from` after this node has appended to it.
+  // True if `to` is the state `from` after this node has appended to it, once, and read nothing else of it.
   static bool appends(const Node& node, ValueId from, ValueId to) {
-    for (std::size_t i = 0; i < node.outputs.size(); ++i) {
-      const int aliased = aliased_input(node, i);
-      if (aliased >= 0 && node.outputs[i] == to && node.inputs[static_cast<std::size_t>(aliased)] == from)
-        return node.op == "state_append" || node.body != nullptr;
-    }
-    return false;
+    const auto output = std::find(node.outputs.begin(), node.outputs.end(), to) - node.outputs.begin();
+    const int aliased = aliased_input(node, static_cast<std::size_t>(output));
+    if (aliased < 0 || node.inputs[static_cast<std::size_t>(aliased)] != from ||
+        std::count(node.inputs.begin(), node.inputs.end(), from) != 1)
+      return false;
+    if (node.body == nullptr) return node.op == "state_append";
+    const Graph& body = *node.body;
+    const UseMap uses(body);
+    const ValueId state = body.inputs[static_cast<std::size_t>(aliased)].value;
+    const std::vector<int>& users = uses.users[static_cast<std::size_t>(state)];
+    return users.size() == 1 && !uses.escapes[static_cast<std::size_t>(state)] &&
+           appends(body.nodes[static_cast<std::size_t>(users[0])], state,
+                   body.outputs[static_cast<std::size_t>(output)].value);
   }
 
   Status check_states() const {

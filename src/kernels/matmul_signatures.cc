@@ -139,6 +139,10 @@ std::string_view check_output(const Signature& signature, const ProjectionSectio
   if (out == nullptr || !is_contiguous(*out)) return "needs contiguous outputs";
   if (!is_half_or_float(out->dtype) && (out->dtype != DType::Q8A || !is_whole_blocks(weight)))
     return "needs outputs of f32, f16, bf16, or q8a in whole blocks";
+  if (section.next_norm < 0 && out->dtype != DType::Q8A) return {};
+  // A tile of a turned section is a head.
+  if (section.cosine >= 0 && section.head % kSquaresBlock != 0)
+    return "needs heads of whole blocks where they are rounded or squared";
   if (section.next_norm < 0) return {};
   const OperandSpec* scaled = operand_at(signature.outputs, section.output + 1);
   const OperandSpec* sums = operand_at(signature.outputs, section.output + 2);

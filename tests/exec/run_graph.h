@@ -146,9 +146,16 @@ inline Status fill_inputs(Executor& executor, const Plan& plan, const StepSizes&
   return {};
 }
 
+// What the passes of a run get besides.
+struct PassChoice {
+  PrecisionPolicy precision = {};
+  std::vector<std::string> disabled = {};
+};
+
 // Runs `text` at `level` for the instruction set `isa`; the plan has room for `bound`.
 inline Result<GraphRun> run_graph(std::string_view text, Level level, Isa isa, const Bindings& bound,
-                                  std::span<const StepSizes> steps, int threads = 2) {
+                                  std::span<const StepSizes> steps, int threads = 2,
+                                  const PassChoice& choice = {}) {
   Graph graph = parse(text);
   const hone::testing::TemporaryFolder folder;
   const Checkpoint checkpoint = HONE_TRY(write_weights(graph, folder));
@@ -156,8 +163,10 @@ inline Result<GraphRun> run_graph(std::string_view text, Level level, Isa isa, c
   PassContext context;
   context.target = {isa, threads};
   context.evaluator = &evaluator;
+  context.precision = choice.precision;
   PipelineOptions options;
   options.level = level;
+  options.disabled = choice.disabled;
   options.verify = true;
   HONE_TRY(run_pipeline(graph, options, context));
   const Plan plan = HONE_TRY(make_plan(graph, {context.target, level, bound}));

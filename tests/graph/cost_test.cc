@@ -59,6 +59,34 @@ TEST(Cost, BytesAndOperationsByHand) {
   }
 }
 
+// A product with an append in its node: x, the matrix, the positions and the appended rows are moved; the
+// state is not.
+TEST(Cost, OfAFusedNodeThatAppends) {
+  const Graph graph = parse(text(R"(
+graph "g" symbols(B, T, C) {
+  input %x "x": f32[B,T,64]
+  input %p "p": i32[B,T]
+  weight %w "w": q4_1[32,64]
+  state %k "k": f16[B,C,32]
+  %0: f16[B,C,32], %1: f32[B,T,32] = projection(%x, %w, %k, %p) body "f" symbols(B, T, C) {
+    input %0 "0": f32[B,T,64]
+    input %1 "1": q4_1[32,64]
+    input %2 "2": f16[B,C,32]
+    input %3 "3": i32[B,T]
+    %4: f32[B,T,32] = matmul(%0, %1) {transpose_b = 1}
+    %5: f16[B,T,32] = cast(%4) {to = "f16"}
+    %6: f16[B,C,32] = state_append(%2, %5, %3)
+    output "0" %6
+    output "1" %4
+  }
+  output "y" %1
+  update "k" %0
+}
+)"));
+  // Of a token: 256 bytes of x, 4 of the position, 64 appended, 128 of y. The matrix: 32 rows of 40 bytes.
+  EXPECT_EQ(bytes_moved(graph, graph.nodes[0]).to_string(), "452*B*T + 1280");
+}
+
 // Experts: no more bytes than all matrices, no more matrices than rows.
 TEST(Cost, OnlyTheChosenExpertsAreRead) {
   const Graph graph = parse(text(R"(

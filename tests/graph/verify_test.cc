@@ -105,6 +105,85 @@ TEST(Verify, States) {
                  "only by its one append");
 }
 
+// A fused node may append to a state, as its one reader, once, and read nothing else of it.
+TEST(Verify, StatesOfFusedNodes) {
+  const std::string_view append = "%0: f32[B,C,4] = state_append(%s, %x, %p) @\"layers.0\"\n";
+  const std::string fused = replaced(kGood, append, text(R"(
+%0: f32[B,C,4] = fused_elementwise(%x, %s, %p) body "f" symbols(B, T, C) {
+    input %0 "0": f32[B,T,4]
+    input %1 "1": f32[B,C,4]
+    input %2 "2": i32[B,T]
+    %3: f32[B,T,4] = neg(%0)
+    %4: f32[B,C,4] = state_append(%1, %3, %2)
+    output "0" %4
+  }
+)"));
+  EXPECT_TRUE(verify(parse(fused), "a test").ok());
+  const auto refused = [&](std::string_view from, std::string_view to) {
+    expect_refused(parse(replaced(fused, from, to)), "only by its one append");
+  };
+  refused("%4: f32[B,C,4] = state_append(%1, %3, %2)", "%4: f32[B,C,4] = neg(%1)");
+  // Once more, behind the first append and beside it; read in the body beside it.
+  refused("    output \"0\" %4", "    %5: f32[B,C,4] = state_append(%4, %0, %2)\n    output \"0\" %5");
+  refused("    output \"0\" %4", "    %5: f32[B,C,4] = state_append(%1, %0, %2)\n    output \"0\" %4");
+  refused("    output \"0\" %4", "    %5: f32[B,C,4] = neg(%1)\n    output \"0\" %4");
+  std::string two = replaced(fused, "    output \"0\" %4\n",
+                             "    %5: f32[B,C,4] = state_append(%1, %0, %2)\n    output \"0\" %4\n"
+                             "    output \"1\" %5\n");
+  two = replaced(two, "%0: f32[B,C,4] = fused", "%0: f32[B,C,4], %7: f32[B,C,4] = fused");
+  expect_refused(parse(two), "only by its one append");
+  // By two nodes, each of which appends.
+  refused("  output \"z\" %0", "  %9: f32[B,C,4] = state_append(%s, %x, %p)\n  output \"z\" %9");
+  // The update is the state of before, or another result.
+  refused("  update \"k\" %0", "  update \"k\" %1");
+}
+
+TEST(Verify, ReshapeOfBlocks) {
+  const std::string_view good = text(R"(
+graph "g" symbols(B, T) {
+  input %x "x": f32[B,T,2,64]
+  weight %w "w": q8_0[4,64]
+  %q: q8a[B,T,2,64] = quantize_q8a(%x)
+  %0: q8a[B,T,4,32] = reshape(%q) {shape = dims[B, T, 4, 32]}
+  %1: q8a[B*T,128] = reshape(%q) {shape = dims[B*T, 128]}
+  output "0" %0
+  output "1" %1
+}
+)");
+  EXPECT_TRUE(verify(parse(good), "a test").ok());
+  const auto refused = [&](std::string_view from, std::string_view to, std::string_view message) {
+    expect_refused(parse(replaced(good, from, to)), message);
+  };
+  // Rows of half a block, of three halves, and of a length that is not known.
+  refused("q8a[B,T,4,32] = reshape(%q) {shape = dims[B, T, 4, 32]}",
+          "q8a[B,T,8,16] = reshape(%q) {shape = dims[B, T, 8, 16]}", "block-quantised");
+  refused("q8a[B*T,128] = reshape(%q) {shape = dims[B*T, 128]}",
+          "q8a[128,B*T] = reshape(%q) {shape = dims[128, B*T]}", "block-quantised");
+  refused("q8a[B*T,128] = reshape(%q) {shape = dims[B*T, 128]}",
+          "q8a[B*T,64] = reshape(%q) {shape = dims[B*T, 64]}", "number of elements");
+  // Blocks of weights stay as they are.
+  const std::string weights =
+      replaced(good, "  output \"0\"",
+               "  %2: q8_0[8,32] = reshape(%w) {shape = dims[8, 32]}\n  output \"2\" %2\n  output \"0\"");
+  expect_refused(parse(weights), "block-quantised");
+}
+
+TEST(Verify, QuantisationInTerms) {
+  const std::string_view good = text(R"(
+graph "g" symbols(T) {
+  input %x "x": f32[T,64]
+  %0: q8a[T,2,64] = quantize_q8a(%x) {terms = 2}
+  %1: q8a[T,64] = quantize_q8a(%x) {terms = 1}
+  output "0" %0
+  output "1" %1
+}
+)");
+  EXPECT_TRUE(verify(parse(good), "a test").ok());
+  expect_refused(parse(replaced(good, "terms = 2", "terms = 3")), "one term or two");
+  expect_refused(parse(replaced(good, "terms = 2", "terms = 1")), "another type");
+  expect_refused(parse(replaced(good, "\"x\": f32[T,64]", "\"x\": f32[T,48]")), "whole blocks");
+}
+
 TEST(Verify, BrokenIds) {
   const auto broken = [](auto change) {
     Graph graph = parse(kGood);

@@ -207,6 +207,25 @@ void check_section(ProjectionProblem& p, ProjectionProblem& reference, std::size
   }
 }
 
+// Rows of a state to which no token is appended stay as they are.
+void expect_other_rows_untouched(ProjectionProblem& p, std::size_t s) {
+  const ProjectionSection& section = p.section(s);
+  if (section.state < 0) return;
+  std::vector<bool> written(static_cast<std::size_t>(p.batch() * p.capacity()), false);
+  for (std::int64_t row = 0; row < p.rows(); ++row) {
+    const std::int32_t position = p.input(section.positions).data<std::int32_t>()[row];
+    if (position >= 0) written[static_cast<std::size_t>(row / p.tokens() * p.capacity() + position)] = true;
+  }
+  Guarded& state = p.outputs()[static_cast<std::size_t>(section.output)];
+  const auto row_bytes = static_cast<std::size_t>(dtype_bytes(state.view().dtype, p.spec().sections[s].n));
+  for (std::size_t row = 0; row < written.size(); ++row) {
+    const auto* bytes = state.data<std::byte>() + row * row_bytes;
+    const bool untouched =
+        std::all_of(bytes, bytes + row_bytes, [](std::byte byte) { return byte == std::byte{0x55}; });
+    ASSERT_EQ(untouched, !written[row]) << p.spec().name << ", row " << row << " of the state";
+  }
+}
+
 void check(ProjectionSpec spec, std::uint64_t seed, Isa isa) {
   for (const std::int64_t tokens : {1, 25}) {
     std::mt19937_64 draw(seed);
@@ -218,6 +237,7 @@ void check(ProjectionSpec spec, std::uint64_t seed, Isa isa) {
     for (std::size_t s = 0; s < fast.section_count(); ++s) {
       for (std::int64_t row = 0; row < fast.rows() && !testing::Test::HasFatalFailure(); ++row)
         check_section(fast, reference, s, row);
+      expect_other_rows_untouched(reference, s);
     }
     for (std::size_t i = 0; i < fast.outputs().size(); ++i) {
       const std::vector<std::byte>& bytes = reference.outputs()[i].bytes();
@@ -264,7 +284,7 @@ TEST_P(ProjectionBound, OfItsOrder) {
 TEST_P(ProjectionBound, TurnedAndAppended) {
   for (const bool interleaved : {false, true}) {
     check_all({.name = interleaved ? "pairs" : "halves",
-               .sections = {{.n = 96, .rotary = 32, .head = 32, .interleaved = interleaved},
+               .sections = {{.n = 96, .rotary = 32, .head = 32, .interleaved = interleaved, .residual = true},
                             {.n = 64,
                              .bias = true,
                              .rotary = 12,
@@ -327,6 +347,13 @@ TEST_P(ProjectionBound, WhatTheFastKernelsDoNotTakeTheyRefuse) {
               std::swap(input(launch, s[0].residual).strides[0], input(launch, s[0].residual).strides[1]);
             }),
             "needs residual rows of f32 at one distance");
+  EXPECT_EQ(refused([&](Launch& launch, Sections& s) {
+              s[0].cosine = s[1].cosine;
+              s[0].sine = s[1].sine;
+              s[0].head = 16;
+              launch.outputs[0].dtype = DType::Q8A;
+            }),
+            "needs heads of whole blocks where they are rounded or squared");
   EXPECT_EQ(refused([&](Launch&, Sections& s) { s[1].head = 24; }),
             "needs heads of whole panels, at most 256 columns");
   EXPECT_EQ(refused([&](Launch&, Sections& s) { s[1].head = 272; }),
@@ -338,6 +365,11 @@ TEST_P(ProjectionBound, WhatTheFastKernelsDoNotTakeTheyRefuse) {
   EXPECT_EQ(refused([&](Launch& launch, Sections&) { launch.outputs[0].strides[1] += 16; }),
             "needs contiguous outputs");
   EXPECT_EQ(refused([&](Launch& launch, Sections&) { launch.outputs[0].dtype = DType::F64; }),
+            "needs outputs of f32, f16, bf16, or q8a in whole blocks");
+  EXPECT_EQ(refused([&](Launch& launch, Sections& s) {
+              input(launch, s[0].weight).shape[0] = 48;
+              launch.outputs[0].dtype = DType::Q8A;
+            }),
             "needs outputs of f32, f16, bf16, or q8a in whole blocks");
   EXPECT_EQ(refused([&](Launch& launch, Sections&) { launch.attributes.set("terms", std::int64_t{2}); }),
             "needs one term, or two of q8a");

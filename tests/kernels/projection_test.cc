@@ -293,6 +293,7 @@ TEST_P(Projection, Turned) {
       for (const std::int64_t rotary : {head, head / 2, std::int64_t{2}}) {
         SectionSpec section{.n = head * 3, .rotary = rotary, .head = head, .interleaved = interleaved};
         section.bias = rotary == head;
+        section.residual = rotary == head / 2;
         const std::string name = std::string(interleaved ? "pairs" : "halves") + " R " +
                                  std::to_string(rotary) + " E " + std::to_string(head);
         check_both({.name = name, .k = 32, .sections = {section}}, random_, GetParam());
@@ -385,6 +386,27 @@ TEST_P(Projection, OfRowsAtADistance) {
   }
   run_fast(launch, GetParam());
   expect_same(p.outputs(), expected, spec.name);
+}
+
+// The sum takes the residual's place, as the planner lets it where nobody reads the residual afterwards.
+TEST_P(Projection, InTheResidualsPlace) {
+  for (const DType scaled : {DType::F32, DType::Q8A}) {
+    ProjectionSpec spec{.name = "in place", .sections = {{.n = 160, .residual = true}}};
+    if (scaled == DType::Q8A) {
+      spec.sections[0].next_norm = true;
+      spec.sections[0].output = scaled;
+    }
+    for (const Rows& rows : kRows) {
+      ProjectionProblem p(spec, rows.batch, rows.tokens, random_);
+      const std::deque<Guarded> expected = separate_launches(p, Isa::Portable);
+      Launch launch = p.launch();
+      std::memcpy(launch.outputs[0].data, p.input(p.section(0).residual).view().data,
+                  index_of(p.rows() * 160 * 4));
+      launch.inputs[index_of(p.section(0).residual)] = launch.outputs[0];
+      run_fast(launch, GetParam(), 2);
+      expect_same(p.outputs(), expected, name_of(spec, rows, GetParam()));
+    }
+  }
 }
 
 }  // namespace

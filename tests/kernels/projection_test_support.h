@@ -33,11 +33,13 @@ struct ProjectionSpec {
   std::vector<SectionSpec> sections = {};
 };
 
-// Memory of an operand between 64 bytes on either side that must stay as they are.
+// Memory of an operand between 64 bytes on either side that must stay as they are; of one that is only read,
+// without those behind it, so that AddressSanitizer sees a read beyond its end.
 class Guarded {
  public:
-  Guarded(DType dtype, Sizes sizes)
-      : bytes_(static_cast<std::size_t>(dtype_bytes(dtype, product(sizes))) + 2 * kGuard, std::byte{0x55}) {
+  Guarded(DType dtype, Sizes sizes, std::size_t behind = kGuard)
+      : bytes_(static_cast<std::size_t>(dtype_bytes(dtype, product(sizes))) + kGuard + behind,
+               std::byte{0x55}) {
     view_.dtype = dtype;
     view_.rank = static_cast<int>(sizes.size());
     std::int64_t stride = 1;
@@ -165,7 +167,7 @@ class ProjectionProblem {
   }
 
   std::int64_t add_input(DType dtype, Sizes sizes) {
-    inputs_.emplace_back(dtype, std::move(sizes));
+    inputs_.emplace_back(dtype, std::move(sizes), 0);
     weights_.emplace_back();
     state_outputs_.push_back(-1);
     return static_cast<std::int64_t>(inputs_.size()) - 1;
