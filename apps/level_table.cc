@@ -9,17 +9,20 @@
 
 namespace hone {
 
-Result<LevelNumbers> graph_numbers(const Graph& graph, const Target& target, Level level,
-                                   const StepSizes& sizes) {
-  const Bindings bound{{'B', sizes.batch}, {'T', sizes.tokens}, {'C', sizes.context}, {'R', sizes.batch}};
-  const Plan plan = HONE_TRY(make_plan(graph, {target, level, bound, false}));
+Result<LevelNumbers> plan_numbers(const Graph& graph, const Plan& plan) {
   LevelNumbers out;
   out.nodes = count_graph(graph).nodes;
   out.launches = plan.launches();
-  for (const Step& step : plan.steps) out.bytes += HONE_TRY(step.bytes_moved.evaluate(bound));
+  for (const Step& step : plan.steps) out.bytes += HONE_TRY(step.bytes_moved.evaluate(plan.bound));
   out.activation_bytes = plan.dynamic_bytes;
   out.activation_lower_bound_bytes = plan.dynamic_lower_bound_bytes;
   return out;
+}
+
+Result<LevelNumbers> graph_numbers(const Graph& graph, const Target& target, Level level,
+                                   const StepSizes& sizes) {
+  const Plan plan = HONE_TRY(make_plan(graph, {target, level, sizes.bindings(), false}));
+  return plan_numbers(graph, plan);
 }
 
 Result<LevelNumbers> level_numbers(const Checkpoint& checkpoint, EngineOptions options, Level level,

@@ -22,10 +22,15 @@ struct StepSizes {
   std::int64_t batch = 1;
   std::int64_t tokens = 512;
   std::int64_t context = 512;
+
+  Bindings bindings() const { return {{'B', batch}, {'T', tokens}, {'C', context}, {'R', batch}}; }
 };
 
 Result<LevelNumbers> level_numbers(const Checkpoint& checkpoint, EngineOptions options, Level level,
                                    const StepSizes& sizes);
+
+// The numbers of one graph and its plan, whose bound are the sizes that are counted.
+Result<LevelNumbers> plan_numbers(const Graph& graph, const Plan& plan);
 
 // The numbers of one graph, planned at `level`.
 Result<LevelNumbers> graph_numbers(const Graph& graph, const Target& target, Level level,

@@ -8,6 +8,7 @@
 
 #include "apps/command_line.h"
 #include "apps/text_io.h"
+#include "apps/units.h"
 #include "base/result.h"
 #include "engine/options.h"
 
@@ -84,8 +85,5 @@ inline constexpr const char* kBytesForm = "a whole number of at least 1, with k,
 Result<std::int64_t> parse_bytes(const std::string& flag, const std::string& text);
 // "1,2,3"
 Result<std::vector<std::int32_t>> parse_ids(const std::string& flag, const std::string& text);
-
-// "118.3 MiB"
-std::string human_bytes(std::int64_t bytes);
 
 }  // namespace hone

@@ -1,13 +1,18 @@
 // hone explain: the chain of passes, what each changed, and what the levels cost.
+#include <algorithm>
+#include <filesystem>
 #include <fmt/format.h>
-#include <fstream>
 #include <memory>
+#include <set>
 
-#include "apps/level_table.h"
-#include "apps/plural.h"
+#include "apps/explain/dot.h"
+#include "apps/explain/draw.h"
+#include "apps/explain/page.h"
+#include "apps/explain/screen.h"
+#include "apps/explain/zoom.h"
+#include "apps/profile_report.h"
 #include "apps/verb.h"
 #include "file/open.h"
-#include "graph/text.h"
 
 namespace hone {
 namespace {
@@ -16,118 +21,147 @@ struct ExplainFlags : CommonFlags {
   std::int64_t batch = 1;
   std::int64_t tokens = 512;
   std::int64_t step_context = 512;
-  std::string graph;  // F.ir
+  std::string graph;  // F.ir, F.dot, F.svg
+  std::string html;   // F.html
+  std::int64_t layer = -1;
+  std::string node;
+  std::string times;  // F.json of hone profile
+  bool wide = false;
 };
 
-struct PassRowNumbers {
-  PassReport report;
-  LevelNumbers before;
-  LevelNumbers after;
+// Follows a graph through the passes.
+class Chain {
+ public:
+  Chain(const ExplainFlags& flags, Target target, Level level, Explanation& out)
+      : flags_(flags), target_(target), level_(level), out_(out) {}
+
+  Status observe(const PassReport* report, const Graph& graph) {
+    Snapshot now = HONE_TRY(take_snapshot(graph, target_, level_, out_.sizes));
+    const std::string name = report == nullptr ? "built" : report->name;
+    if (!flags_.html.empty()) graphs_.add(report == nullptr ? "" : name, now);
+    if (report == nullptr) {
+      out_.built_values = static_cast<int>(graph.values.size());
+    } else {
+      out_.passes.push_back({*report, out_.final.numbers, now.numbers});
+      note_gone(name, now);
+    }
+    out_.final = std::move(now);
+    pass_before_ = report == nullptr ? "" : name;
+    return {};
+  }
+
+  PageGraphs& graphs() { return graphs_; }
+
+ private:
+  void note_gone(const std::string& pass, const Snapshot& now) {
+    std::set<std::string_view> there;
+    for (const NodeRow& node : now.nodes) {
+      for (const NodeValue& output : node.outputs) there.insert(output.name);
+    }
+    for (const NodeRow& node : out_.final.nodes) {
+      for (const NodeValue& output : node.outputs) {
+        if (!there.contains(output.name)) out_.gone[output.name] = {pass, pass_before_};
+      }
+    }
+  }
+
+  const ExplainFlags& flags_;
+  Target target_;
+  Level level_;
+  Explanation& out_;
+  PageGraphs graphs_;
+  std::string pass_before_;
 };
 
-struct Explanation {
-  std::vector<PassRowNumbers> passes;
-  LevelNumbers levels[4];
-  std::string symbols;
-};
+// What each op took, from a document of hone profile; the dearest first.
+Result<std::vector<TimeRow>> read_times(const std::string& path) {
+  const Json profile = HONE_TRY(read_profile(path));
+  std::vector<TimeRow> rows;
+  for (const Json& row : profile["ops"]) {
+    const auto number = [&](const char* name) {
+      return row.contains(name) && row[name].is_number() ? row[name].get<double>() : 0.0;
+    };
+    const auto text = [&](const char* name) {
+      return row.contains(name) ? row[name].get<std::string>() : std::string();
+    };
+    const double launches = std::clamp(number("launches"), 0.0, 1e15);
+    rows.push_back(
+        {text("op"), text("phase"), static_cast<std::int64_t>(launches), number("total_s"), number("share")});
+  }
+  std::stable_sort(rows.begin(), rows.end(),
+                   [](const TimeRow& a, const TimeRow& b) { return a.seconds > b.seconds; });
+  return rows;
+}
 
-Status write_text(const std::string& path, const std::string& text) {
-  std::ofstream file(path, std::ios::binary);
-  file << text;
-  file.close();
-  if (file) return {};
-  return Error{ErrorCode::BadInput, Fault::User, path, "the file cannot be written",
-               "a writable path",   {},          {}};
+// The levels, each from the model's own graph.
+Status add_levels(const Checkpoint& checkpoint, const EngineOptions& options, Explanation& out) {
+  for (const Level level : {Level::O0, Level::O1, Level::O2, Level::O3}) {
+    EngineOptions at_level = options;
+    at_level.level = level;
+    at_level.dump.clear();
+    const OptimisedModel model = HONE_TRY(optimise(checkpoint, at_level));
+    Snapshot snapshot = HONE_TRY(take_snapshot(model.graph, model.target, level, out.sizes));
+    out.levels[static_cast<std::size_t>(level)] = snapshot.numbers;
+    if (level == Level::O1) out.eager = std::move(snapshot);
+  }
+  return {};
+}
+
+Status write_files(const ExplainFlags& flags, const Graph& graph, const Explanation& explanation,
+                   PageGraphs& graphs) {
+  if (!flags.graph.empty()) {
+    const Graph part = flags.layer < 0 ? graph : layer_graph(graph, static_cast<int>(flags.layer));
+    HONE_TRY(draw_graph(flags.graph, part, explanation.final.nodes));
+    if (!flags.graph.ends_with(".ir") && !draws_bodies(part)) {
+      print_note(
+          "a large graph: fused nodes are drawn without their bodies; --layer N draws one layer with them\n");
+    }
+  }
+  if (flags.html.empty()) return {};
+  const std::string title = std::filesystem::path(flags.model).filename().string();
+  return write_text(flags.html, explanation_page(title, explanation, graphs));
 }
 
 Result<Explanation> explain(const ExplainFlags& flags, const Checkpoint& checkpoint,
                             const EngineOptions& options, const StepSizes& sizes) {
   Explanation out;
+  out.sizes = sizes;
+  out.level = options.level;
+  if (!flags.graph.empty()) HONE_TRY(check_drawing_name(flags.graph));
+  if (!flags.times.empty()) out.times = HONE_TRY(read_times(flags.times));
   const Target target = HONE_TRY(choose_target(options)).target;
-  LevelNumbers before;
-  const auto observe = [&](const PassReport* report, const Graph& graph) -> Status {
-    LevelNumbers now = HONE_TRY(graph_numbers(graph, target, options.level, sizes));
-    if (report != nullptr) out.passes.push_back({*report, before, now});
-    before = now;
-    return {};
-  };
-  const OptimisedModel model = HONE_TRY(optimise(checkpoint, options, observe));
+  Chain chain(flags, target, options.level, out);
+  const OptimisedModel model =
+      HONE_TRY(optimise(checkpoint, options, [&](const PassReport* report, const Graph& graph) {
+        return chain.observe(report, graph);
+      }));
   out.symbols = model.graph.symbols;
-  if (!flags.graph.empty()) HONE_TRY(write_text(flags.graph, print_graph(model.graph)));
-  for (const Level level : {Level::O0, Level::O1, Level::O2, Level::O3}) {
-    out.levels[static_cast<std::size_t>(level)] = HONE_TRY(level_numbers(checkpoint, options, level, sizes));
-  }
+  out.model = model.graph.name;
+  HONE_TRY(add_levels(checkpoint, options, out));
+  if (flags.layer >= 0) HONE_TRY(check_layer(out, flags.layer));
+  HONE_TRY(write_files(flags, model.graph, out, chain.graphs()));
   return out;
 }
 
-Json as_json(const Explanation& explanation) {
-  Json passes = Json::array();
-  for (const PassRowNumbers& row : explanation.passes) {
-    passes.push_back({{"name", row.report.name},
-                      {"nodes_before", row.before.nodes},
-                      {"nodes_after", row.after.nodes},
-                      {"launches_before", row.before.launches},
-                      {"launches_after", row.after.launches},
-                      {"bytes_before", row.before.bytes},
-                      {"bytes_after", row.after.bytes},
-                      {"memory_before_bytes", row.before.activation_bytes},
-                      {"memory_after_bytes", row.after.activation_bytes},
-                      {"ms", row.report.milliseconds},
-                      {"changed", row.report.changed},
-                      {"contract", contract_to_string(row.report.contract)}});
+Status print_explanation(const ExplainFlags& flags, const Explanation& explanation) {
+  if (flags.json) {
+    Json document = screen_json(explanation);
+    if (flags.layer >= 0) document["layer"] = HONE_TRY(layer_json(explanation, flags.layer));
+    if (!flags.node.empty()) document["nodes"] = HONE_TRY(node_json(explanation, flags.node));
+    print_json(document);
+    return {};
   }
-  Json levels = Json::object();
-  for (std::size_t i = 0; i < 4; ++i) {
-    const LevelNumbers& level = explanation.levels[i];
-    levels[fmt::format("O{}", i)] = {{"nodes", level.nodes},
-                                     {"launches", level.launches},
-                                     {"bytes", level.bytes},
-                                     {"activation_bytes", level.activation_bytes},
-                                     {"activation_lower_bound_bytes", level.activation_lower_bound_bytes}};
-  }
-  Json symbols = Json::array();
-  for (const char letter : explanation.symbols) symbols.push_back(std::string(1, letter));
-  return {{"passes", std::move(passes)}, {"levels", std::move(levels)}, {"symbols", std::move(symbols)}};
-}
-
-std::string as_text(const Explanation& explanation, const StepSizes& sizes) {
-  const LevelNumbers& eager = explanation.levels[1];
-  const LevelNumbers& best = explanation.levels[3];
-  std::string out =
-      fmt::format("launches {} -> {} (O1 -> O3), for {}, {}, context {}\n\n", eager.launches, best.launches,
-                  counted(sizes.batch, "sequence"), counted(sizes.tokens, "token"), sizes.context);
-  out += fmt::format("{:<20}{:>14}{:>16}{:>24}{:>24}{:>9}  {}\n", "pass", "nodes", "launches", "bytes moved",
-                     "activation memory", "ms", "contract");
-  for (const PassRowNumbers& row : explanation.passes) {
-    if (!row.report.changed) {
-      out += fmt::format("{:<20}{:>14}{:>73.1f}  {}\n", row.report.name, "(unchanged)",
-                         row.report.milliseconds, contract_to_string(row.report.contract));
-      continue;
-    }
-    const auto bytes = [](std::int64_t a, std::int64_t b) {
-      return human_bytes(a) + " -> " + human_bytes(b);
-    };
-    out += fmt::format("{:<20}{:>14}{:>16}{:>24}{:>24}{:>9.1f}  {}\n", row.report.name,
-                       fmt::format("{} -> {}", row.before.nodes, row.after.nodes),
-                       fmt::format("{} -> {}", row.before.launches, row.after.launches),
-                       bytes(row.before.bytes, row.after.bytes),
-                       bytes(row.before.activation_bytes, row.after.activation_bytes),
-                       row.report.milliseconds, contract_to_string(row.report.contract));
-  }
-  out += fmt::format("\n{:<8}{:>10}{:>10}{:>14}{:>20}{:>14}\n", "level", "nodes", "launches", "bytes moved",
-                     "activation memory", "lower bound");
-  for (std::size_t i = 0; i < 4; ++i) {
-    const LevelNumbers& level = explanation.levels[i];
-    out += fmt::format("{:<8}{:>10}{:>10}{:>14}{:>20}{:>14}\n", fmt::format("O{}", i), level.nodes,
-                       level.launches, human_bytes(level.bytes), human_bytes(level.activation_bytes),
-                       human_bytes(level.activation_lower_bound_bytes));
-  }
-  return out;
+  std::string text;
+  if (flags.layer >= 0) text += HONE_TRY(layer_text(explanation, flags.layer));
+  if (!flags.node.empty()) text += (text.empty() ? "" : "\n") + HONE_TRY(node_text(explanation, flags.node));
+  print_answer(text.empty() ? screen_text(explanation, flags.wide) : text);
+  return {};
 }
 
 // The largest sizes whose products with a model's own (heads, layers, bytes) stay inside 64 bits.
 constexpr std::int64_t kMostSequences = 1 << 16;
 constexpr std::int64_t kMostTokens = 1 << 23;
+constexpr std::int64_t kMostLayer = 1 << 20;
 constexpr std::int64_t kMostScores = std::int64_t{1} << 40;
 
 Status run(const ExplainFlags& flags) {
@@ -141,12 +175,7 @@ Status run(const ExplainFlags& flags) {
   }
   const Checkpoint checkpoint = HONE_TRY(open_checkpoint(flags.model));
   const Explanation explanation = HONE_TRY(explain(flags, checkpoint, options, sizes));
-  if (flags.json) {
-    print_json(as_json(explanation));
-  } else {
-    print_answer(as_text(explanation, sizes));
-  }
-  return {};
+  return print_explanation(flags, explanation);
 }
 
 }  // namespace
@@ -165,7 +194,14 @@ Verb add_explain(const CommandLine& line) {
       .show_default()
       .within(1, kMostSequences);
   verb.option("--tokens", flags->tokens, "tokens per sequence in it").show_default().within(1, kMostTokens);
-  verb.option("--graph", flags->graph, "a file: the final graph as text");
+  verb.option("--layer", flags->layer,
+              "one layer, before (O1) and after, side by side; --graph draws it alone")
+      .within(0, kMostLayer);
+  verb.option("--node", flags->node, "one node: a value as printed (%12), a module, or an input's name");
+  verb.option("--graph", flags->graph, "a file for the final graph: F.svg (by Graphviz), F.dot or F.ir");
+  verb.option("--html", flags->html, "a file: chain, graphs, memory map and nodes as one page");
+  verb.option("--times", flags->times, "a document of hone profile --json: also the ops that took most time");
+  verb.flag("--wide", flags->wide, "contracts in full, however long the lines");
   return {verb, &flags->json, [flags] { return run(*flags); }};
 }
 
