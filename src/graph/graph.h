@@ -20,11 +20,13 @@
 // - Aliasing. View ops (reshape, permute, broadcast, slice) share memory with their input and cost nothing.
 // Values are
 //   never written twice, except through state.
-// - Effects. The only effect is on state: a state is a named input that outlives the step. `state_append`
+// - Effects. The only effects are on state: a state is a named input that outlives the step. `state_append`
 // writes this
-//   step's rows into it at their positions and returns the state as it is afterwards; each state has exactly
-//   one append, and everything that reads the state in this step reads that append's result. Rows beyond a
-//   sequence's last position are finite and unspecified; a reader masks them.
+//   step's rows into it at their positions and returns the state as it is afterwards; such a state has
+//   exactly one append, and everything that reads the state in this step reads that append's result. Rows
+//   beyond a sequence's last position are finite and unspecified; a reader masks them. `state_assign`
+//   replaces all of a state, as a recurrent cell does: such a state has exactly one assign, and what reads
+//   the state as it was before stands before the assign.
 // - Padding. A token whose position is negative is padding: it is not stored into state, and its outputs are
 //   unspecified and never read.
 #pragma once

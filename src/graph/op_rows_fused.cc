@@ -89,11 +89,13 @@ int projection_overwrites(const Node& node, std::size_t output) {
 
 constexpr std::array kFusedRows{
     fused("rms_norm", 2, 2, "x / sqrt(mean(x^2) + eps) * (w + offset) along the last axis"),
+    fused("layer_norm", 3, 3, "(x - mean) / sqrt(mean((x - mean)^2) + eps) * w + b along the last axis"),
     fused("softmax", 1, 1, "exp(x - max x) / sum along the last axis"),
     fused("rope", 3, 3, "pairs of x [B,T,..,E] turned by the angles whose cos and sin are [B,T,R/2]"),
-    fused("attention", 4, 4,
+    fused("attention", 3, 4,
           "softmax(scale * q k^T, keys c <= position) v: q [B,K,G,T,E], k [B,C,K,E], v [B,C,K,V], positions "
-          "[B,T] -> [B,T,K,G,V]; `window` keys at most, scores capped by `softcap`"),
+          "[B,T] -> [B,T,K,G,V]; without positions all keys; `window` keys at most, scores capped by "
+          "`softcap`"),
     fused("swiglu_mlp", 3, 3, "silu(x Wg^T) * (x Wu^T)"),
     fused("geglu_mlp", 3, 3, "gelu(x Wg^T) * (x Wu^T), gelu by tanh"),
     OpRow{.name = "projection",

@@ -227,6 +227,15 @@ Result<Types> infer_state_append(const Node&, std::span<const Type> inputs) {
   return Types{state};
 }
 
+Result<Types> infer_state_assign(const Node&, std::span<const Type> inputs) {
+  if (!(inputs[0] == inputs[1])) return type_error("state_assign: the new value has the state's type");
+  return Types{inputs[0]};
+}
+
+Dim assign_bytes(const Node&, std::span<const Type> inputs, std::span<const Type>) {
+  return type_bytes(inputs[1]);
+}
+
 Dim append_bytes(const Node&, std::span<const Type> inputs, std::span<const Type>) {
   return type_bytes(inputs[1]) + type_bytes(inputs[2]);
 }
@@ -319,6 +328,16 @@ constexpr std::array kPrimitiveRows{
           .bytes_read = append_bytes,
           .summary =
               "state [B,C,..] with rows [B,T,..] written at positions [B,T]; negative positions are skipped"},
+    OpRow{.name = "state_assign",
+          .op_class = OpClass::State,
+          .primitive = true,
+          .min_inputs = 2,
+          .max_inputs = 2,
+          .infer = infer_state_assign,
+          .aliases = 0,
+          .operations = no_operations,
+          .bytes_read = assign_bytes,
+          .summary = "the state with all its elements replaced by a new value's"},
 };
 
 }  // namespace

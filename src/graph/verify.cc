@@ -137,6 +137,25 @@ class Verifier {
                    body.outputs[static_cast<std::size_t>(output)].value);
   }
 
+  // What reads the state as it was, itself or through views, stands before the assign.
+  Status check_assigned(const UseMap& uses, const GraphInput& state, int assign) const {
+    const Node& node = graph_.nodes[static_cast<std::size_t>(assign)];
+    if (node.inputs[0] != state.value)
+      return fail(&node, "a state is assigned by the node whose result is its update", {}, state.name);
+    std::vector<ValueId> same_memory{state.value};
+    for (std::size_t i = 0; i < same_memory.size(); ++i) {
+      for (const int user : uses.users[static_cast<std::size_t>(same_memory[i])]) {
+        const Node& reader = graph_.nodes[static_cast<std::size_t>(user)];
+        if (user > assign || (user != assign && reader.op == "state_assign"))
+          return fail(&reader, "what reads a state as it was stands before its one state_assign", {},
+                      state.name);
+        const OpRow* row = find_op(reader.op);
+        if (row != nullptr && row->op_class == OpClass::View) same_memory.push_back(reader.outputs[0]);
+      }
+    }
+    return {};
+  }
+
   Status check_states() const {
     std::set<std::string_view> updated;
     for (const GraphOutput& update : graph_.state_updates) {
@@ -150,6 +169,11 @@ class Verifier {
       }
       if (!updated.insert(update.name).second)
         return fail(nullptr, "a state is updated twice", {}, update.name);
+      const int writer = uses.producer[static_cast<std::size_t>(update.value)];
+      if (writer >= 0 && graph_.nodes[static_cast<std::size_t>(writer)].op == "state_assign") {
+        HONE_TRY(check_assigned(uses, *input, writer));
+        continue;
+      }
       const std::vector<int>& users = uses.users[static_cast<std::size_t>(input->value)];
       const Node* append = users.size() == 1 ? &graph_.nodes[static_cast<std::size_t>(users[0])] : nullptr;
       if (append == nullptr || !appends(*append, input->value, update.value)) {

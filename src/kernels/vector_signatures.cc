@@ -42,14 +42,28 @@ bool is_q8a_row(const OperandSpec& operand) {
 
 }  // namespace
 
-std::string_view accepts_rms_norm(const Signature& signature) {
-  if (!has_arity(signature, 2)) return kArity;
+namespace {
+
+// Norms: x f32 rows, one f32 vector for each further input.
+std::string_view accepts_norm(const Signature& signature, std::size_t inputs) {
+  if (!has_arity(signature, inputs)) return kArity;
   if (!all_strided(signature)) return kStrided;
   const OperandSpec& out = signature.outputs[0];
   if (!is_f32_row(signature.inputs[0]) || (!is_f32_row(out) && !is_q8a_row(out)))
     return "needs f32 rows, contiguous, and an output of f32 or of q8a in whole blocks";
-  if (!is_f32_row(signature.inputs[1])) return "needs f32 weights, contiguous";
+  for (const OperandSpec& vector : signature.inputs.subspan(1)) {
+    if (!is_f32_row(vector)) return "needs f32 weights, contiguous";
+  }
   return {};
+}
+
+}  // namespace
+
+std::string_view accepts_rms_norm(const Signature& signature) {
+  return accepts_norm(signature, 2);
+}
+std::string_view accepts_layer_norm(const Signature& signature) {
+  return accepts_norm(signature, 3);
 }
 
 std::string_view accepts_softmax(const Signature& signature) {
@@ -147,12 +161,11 @@ std::string_view accepts_matmul_strided(const Signature& signature) {
 }
 
 std::string_view accepts_attention(const Signature& signature) {
-  if (!has_arity(signature, 4)) return kArity;
+  if (!has_arity(signature, 4) && !has_arity(signature, 3)) return kArity;
   if (!all_strided(signature)) return kStrided;
   const OperandSpec& q = signature.inputs[0];
   const OperandSpec& k = signature.inputs[1];
   const OperandSpec& v = signature.inputs[2];
-  const OperandSpec& positions = signature.inputs[3];
   if (q.dtype != DType::F32 || rank_of(q) != 5) return "needs f32 queries [B,K,G,T,E]";
   if (!is_half_or_float(k.dtype) || !is_half_or_float(v.dtype))
     return "needs f32, f16 or bf16 keys and values";
@@ -160,7 +173,9 @@ std::string_view accepts_attention(const Signature& signature) {
   if (!is_contiguous_along_last_axis(k) || !is_contiguous_along_last_axis(v)) {
     return "needs keys and values contiguous along the last axis";
   }
-  if (positions.dtype != DType::I32 || rank_of(positions) != 2) return "needs i32 positions [B,T]";
+  if (signature.inputs.size() == 4 &&
+      (signature.inputs[3].dtype != DType::I32 || rank_of(signature.inputs[3]) != 2))
+    return "needs i32 positions [B,T]";
   // Scratch is sized by G, E and V, which the planner must know.
   if (!is_constant_axis(q, 2) || !is_constant_axis(q, 4) || !is_constant_axis(v, 3))
     return "needs a constant number of heads and head size";

@@ -7,7 +7,6 @@
 namespace hone {
 namespace {
 
-constexpr std::size_t kRank = 5;  // [B,K,G,T,C]
 constexpr double kMinusInfinity = -std::numeric_limits<double>::infinity();
 
 // tokens * p + keys * c + constant, where p is the token's position and c the key.
@@ -31,11 +30,13 @@ std::optional<Linear> combine(const Linear& a, std::int64_t sign, const Linear& 
 
 class MaskReader {
  public:
-  MaskReader(const Pattern& pattern, const Dim& keys) : pattern_(pattern), keys_(keys) {}
+  // `scores` [B,K,G,T,C] or [B,H,T,C].
+  MaskReader(const Pattern& pattern, const Shape& scores)
+      : pattern_(pattern), rank_(scores.size()), keys_(scores.back()) {}
 
   // What `condition` leaves visible where it holds, or, negated, where it does not.
   std::optional<VisibleKeys> read(ValueId condition, bool negated) const {
-    return read(pattern_.path(condition, kRank), negated, 0);
+    return read(pattern_.path(condition, rank_), negated, 0);
   }
 
  private:
@@ -108,7 +109,8 @@ class MaskReader {
       }
     }
     AxisPath tokens = start;
-    const std::optional<ValueId> positions = tokens.find(2, {0, kRepeats, kRepeats, 1, kRepeats});
+    const std::optional<ValueId> positions = rank_ == 5 ? tokens.find(2, {0, kRepeats, kRepeats, 1, kRepeats})
+                                                        : tokens.find(2, {0, kRepeats, 1, kRepeats});
     if (!positions || pattern_.type(*positions).dtype != DType::I32) return std::nullopt;
     return Linear{1, 0, 0, *positions};
   }
@@ -124,18 +126,19 @@ class MaskReader {
     const Shape& shape = pattern_.shape(path.value());
     const std::int64_t given = iota.attributes.integer("axis");
     const std::int64_t axis = given < 0 ? given + static_cast<std::int64_t>(shape.size()) : given;
-    return shape[static_cast<std::size_t>(axis)] == keys_ && path.moves(kRank - 1, static_cast<int>(axis));
+    return shape[static_cast<std::size_t>(axis)] == keys_ && path.moves(rank_ - 1, static_cast<int>(axis));
   }
 
   const Pattern& pattern_;
+  std::size_t rank_;
   const Dim& keys_;
 };
 
 // select(condition, a, b) where one side is -inf: the other side, and what is visible.
-std::optional<MaskedScores> match_select(const Pattern& pattern, const Node& select, const Dim& keys) {
+std::optional<MaskedScores> match_select(const Pattern& pattern, const Node& select, const Shape& scores) {
   const bool hidden_first = pattern.is_scalar(select.inputs[1], kMinusInfinity);
   if (hidden_first == pattern.is_scalar(select.inputs[2], kMinusInfinity)) return std::nullopt;
-  const std::optional<VisibleKeys> visible = MaskReader(pattern, keys).read(select.inputs[0], hidden_first);
+  const std::optional<VisibleKeys> visible = MaskReader(pattern, scores).read(select.inputs[0], hidden_first);
   if (!visible) return std::nullopt;
   return MaskedScores{select.inputs[hidden_first ? 2 : 1], *visible};
 }
@@ -151,15 +154,15 @@ bool VisibleKeys::restrict_by(const VisibleKeys& other) {
 }
 
 std::optional<MaskedScores> match_attention_mask(Pattern& pattern, ValueId value) {
-  if (pattern.shape(value).size() != kRank) return std::nullopt;
-  const Dim& keys = pattern.shape(value).back();
-  if (const Node* select = pattern.take(value, "select")) return match_select(pattern, *select, keys);
+  const Shape& shape = pattern.shape(value);
+  if (shape.size() != 4 && shape.size() != 5) return std::nullopt;
+  if (const Node* select = pattern.take(value, "select")) return match_select(pattern, *select, shape);
   const Node* sum = pattern.take(value, "add");
   if (sum == nullptr) return std::nullopt;
   for (const auto& [scores, mask] : both_orders(*sum)) {
     const Node* select = pattern.look(mask, "select");
     if (select == nullptr) continue;
-    const std::optional<MaskedScores> zero_or_hidden = match_select(pattern, *select, keys);
+    const std::optional<MaskedScores> zero_or_hidden = match_select(pattern, *select, shape);
     if (zero_or_hidden && pattern.is_scalar(zero_or_hidden->scores, 0)) {
       return MaskedScores{scores, zero_or_hidden->visible};
     }

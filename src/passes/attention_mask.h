@@ -24,9 +24,10 @@ struct MaskedScores {
   VisibleKeys visible;
 };
 
-// `value` as masked scores [B,K,G,T,C]: by select with -inf, or by adding 0 and -inf. The condition is any
-// mixture of `and`, `or`, `not` and comparisons of sums of positions, keys and constants that comes down to
-// the two bounds. The node that masks becomes part of `pattern`; the mask itself does not, for it is shared.
+// `value` as masked scores [B,K,G,T,C] or [B,H,T,C]: by select with -inf, or by adding 0 and -inf. The
+// condition is any mixture of `and`, `or`, `not` and comparisons of sums of positions, keys and constants
+// that comes down to the two bounds. The node that masks becomes part of `pattern`; the mask itself does not,
+// for it is shared.
 std::optional<MaskedScores> match_attention_mask(Pattern& pattern, ValueId value);
 
 }  // namespace hone

@@ -10,6 +10,10 @@
 //   %a = permute(%o) {axes = ints[0, 3, 1, 2, 4]}
 //   ->  %a = attention(%q, %k, %v, %positions) {scale = 0.125} body ..     # k, v [B,C,K,E]; -> [B,T,K,G,E]
 //
+// Heads in one axis, q [B,H,T,E], with each key's group repeated by broadcast and reshape or one key a head,
+// get views around the fused node. Without a mask every token sees all keys: an encoder's attention(%q, %k,
+// %v).
+//
 // Other spellings that arrive here: the scale on q, before or after the mask, or as a divisor; the mask as
 // less and not, with select's branches swapped, or added as select(m, 0, -inf); keys and values turned by
 // other chains of permute, reshape, broadcast and widening casts; the softmax spelled out. Where the last

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "graph/op_row.h"
+#include "passes/activation.h"
 #include "passes/projection_parts.h"
 
 namespace hone {
@@ -21,6 +23,7 @@ class Epilogue {
   std::optional<ProjectionParts> grow() {
     const std::size_t alone = parts_.nodes.size();
     take_bias();
+    take_activation();
     if (!take_residual() && !take_heads()) take_quantise();
     if (parts_.nodes.size() == alone) return std::nullopt;
     parts_.outputs = {value_};
@@ -61,6 +64,45 @@ class Epilogue {
       return;
     section().bias = bias;
     take(index);
+  }
+
+  // silu or gelu of the value, which several of its nodes read, and nothing else does.
+  void take_activation() {
+    if (section().gate >= 0 || uses_.escapes[static_cast<std::size_t>(value_)]) return;
+    constexpr std::pair<Activation, ProjectionActivation> kActivations[] = {
+        {match_silu, ProjectionActivation::Silu}, {match_gelu, ProjectionActivation::GeluTanh}};
+    for (const int last : elementwise_readers()) {
+      for (const auto& [match, activation] : kActivations) {
+        Pattern pattern(graph_, uses_);
+        const ValueId result = node(last).outputs[0];
+        if (match(pattern, result) != std::optional(value_)) continue;
+        std::vector<int> nodes = parts_.nodes;
+        nodes.insert(nodes.end(), pattern.nodes().begin(), pattern.nodes().end());
+        const ValueId outputs[] = {result};
+        if (!only_outputs_escape(graph_, uses_, nodes, outputs)) continue;
+        section().activation = static_cast<std::int64_t>(activation);
+        parts_.nodes = std::move(nodes);
+        value_ = result;
+        return;
+      }
+    }
+  }
+
+  // What the value reaches through few elementwise nodes.
+  std::vector<int> elementwise_readers() const {
+    constexpr std::size_t kMost = 16;
+    std::vector<int> found;
+    std::vector<ValueId> values{value_};
+    for (std::size_t i = 0; i < values.size() && found.size() < kMost; ++i) {
+      for (const int user : uses_.users[static_cast<std::size_t>(values[i])]) {
+        const OpRow* row = find_op(node(user).op);
+        if (row == nullptr || row->op_class != OpClass::Elementwise || std::ranges::count(found, user) != 0)
+          continue;
+        found.push_back(user);
+        values.push_back(node(user).outputs[0]);
+      }
+    }
+    return found;
   }
 
   bool take_residual() {
@@ -144,12 +186,13 @@ Status fuse_epilogue(Graph& graph, const PassContext&) {
   const std::set<ValueId> weights = weight_values(graph);
   std::vector<ProjectionParts> found;
   std::vector<bool> taken(graph.nodes.size(), false);
-  for (int n = 0; n < static_cast<int>(graph.nodes.size()); ++n) {
+  for (int n = static_cast<int>(graph.nodes.size()); n-- > 0;) {
     if (graph.nodes[static_cast<std::size_t>(n)].op == "projection") continue;
     std::optional<ProjectionParts> product = projection_parts(graph, weights, n);
     if (!product || graph.type(product->outputs[0]).dtype != DType::F32) continue;
     std::optional<ProjectionParts> parts = Epilogue(graph, uses, weights, std::move(*product)).grow();
-    // Of two products that are added to one another, the first takes the addition.
+    // Of two products that are added to one another the later takes the addition: the earlier waits for
+    // nothing.
     const auto is_taken = [&](int node) { return taken[static_cast<std::size_t>(node)]; };
     if (!parts || std::any_of(parts->nodes.begin(), parts->nodes.end(), is_taken)) continue;
     for (const int node : parts->nodes) taken[static_cast<std::size_t>(node)] = true;

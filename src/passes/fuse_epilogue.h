@@ -9,6 +9,10 @@
 //   %p = matmul(%x, %w) {transpose_b = 1}               ->    %y = projection(%x, %w, %residual) {sections =
 //   ..} body .. %y = add(%residual, %p)
 //
+//   %p = matmul(%x, %w) {transpose_b = 1}
+//   %b = add(%p, %bias)                                 ->    %y = projection(%x, %w, %bias) {sections = ..}
+//   body .. %y = gelu of %b by tanh, or silu, spelled out
+//
 //   %g = swiglu_mlp(%x, %wg, %wu)                       ->    %q = projection(%x, %wu, %wg) {sections = ..}
 //   body .. %q = quantize_q8a(%g)
 //

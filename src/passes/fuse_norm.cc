@@ -152,9 +152,45 @@ std::optional<Match> match_norm_at(const Graph& graph, const UseMap& uses, int n
   return std::nullopt;
 }
 
+// d = x - mean(x): the x.
+std::optional<ValueId> match_centred(Pattern& pattern, ValueId value) {
+  const Node* difference = pattern.take(value, "sub");
+  if (difference == nullptr) return std::nullopt;
+  const ValueId x = difference->inputs[0];
+  const Node* mean = pattern.take(difference->inputs[1], "reduce_mean");
+  const bool matches = mean != nullptr && reduces_last_axis(pattern.graph(), *mean) && mean->inputs[0] == x;
+  return matches ? std::optional(x) : std::nullopt;
+}
+
+std::optional<Match> match_layer_norm_at(const Graph& graph, const UseMap& uses, int node) {
+  const Node& last = graph.nodes[static_cast<std::size_t>(node)];
+  if (last.op != "add") return std::nullopt;
+  for (const auto& [product, summand] : both_orders(last)) {
+    Pattern with_sum(graph, uses);
+    with_sum.take(last.outputs[0], "add");
+    const Node* scaled = with_sum.take(product, "mul");
+    if (scaled == nullptr) continue;
+    for (const auto& [normalised, factor] : both_orders(*scaled)) {
+      Pattern pattern = with_sum;
+      const std::optional<Norm> norm = match_normalised(with_sum, pattern, normalised);
+      if (!norm) continue;
+      const std::optional<ValueId> x = match_centred(pattern, norm->x);
+      if (!x || !(graph.type(*x) == graph.type(last.outputs[0])) || graph.type(*x).dtype != DType::F32)
+        continue;
+      const std::optional<ValueId> weight = find_weight(graph, uses, factor, graph.type(*x));
+      const std::optional<ValueId> bias = find_weight(graph, uses, summand, graph.type(*x));
+      if (!weight || !bias) continue;
+      return Match{pattern.nodes(), {*x, *weight, *bias}, last.outputs[0], {{"eps", norm->eps}}};
+    }
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 Status fuse_norm(Graph& graph, const PassContext&) {
+  // First: without its sum and its centre it is an rms_norm.
+  HONE_TRY(fuse_matches(graph, "layer_norm", match_layer_norm_at));
   return fuse_matches(graph, "rms_norm", match_norm_at);
 }
 

@@ -5,15 +5,15 @@
 namespace hone {
 namespace {
 
-constexpr std::int64_t kBlock = 32;  // elements of a q8a block (tensor/block_formats.h)
+constexpr std::int64_t kBlockElements = 32;  // elements of a q8a block (tensor/block_formats.h)
 
 bool has_whole_blocks(const Type& type) {
   const std::optional<std::int64_t> length = last_extent(type.shape);
-  return length && *length % kBlock == 0;
+  return length && *length % kBlockElements == 0;
 }
 
 bool is_launch_with_q8a(std::string_view op) {
-  return op == "rms_norm" || op == "attention";
+  return op == "rms_norm" || op == "layer_norm" || op == "attention";
 }
 
 const Node* producer(const Graph& graph, const UseMap& uses, ValueId value) {

@@ -287,7 +287,15 @@ class Planner {
         locate(node.outputs[i]) = locate(node.inputs[static_cast<std::size_t>(aliased)]);
       }
     }
-    return add_step(node, step);
+    return add_step(node.op == "state_assign" ? assignment(node) : node, step);
+  }
+
+  // A state_assign, whose result lies where the state does, as the copy that it is.
+  static Node assignment(const Node& node) {
+    Node copy = node;
+    copy.op = "copy";
+    copy.inputs = {node.inputs[1]};
+    return copy;
   }
 
   // The input whose place output `output` takes, since this node, number `index`, is the last to read what

@@ -5,7 +5,7 @@
 // With r = 1, or 1 / sqrt(sum(row_sums) / K + eps) where the norm of x is folded into its products:
 //
 //   v = r * (x W^T)                       or  activation(r * (x Wgate^T)) * (r * (x W^T))
-//   v = v + bias
+//   v = v + bias, then activation(v) where there is no gate
 //   v = rope(v) of each `head` columns
 //   v = v + residual
 //   output = v, converted to its type; or written to state at the row's position
@@ -24,7 +24,7 @@ enum class ProjectionActivation : std::int64_t { None, Silu, GeluTanh };
 struct ProjectionSection {
   std::int64_t weight = -1;      // [N,K]
   std::int64_t gate = -1;        // [N,K]
-  std::int64_t activation = 0;   // ProjectionActivation, of the gate
+  std::int64_t activation = 0;   // ProjectionActivation, of the gate, or without one of v
   std::int64_t bias = -1;        // f32 [N]
   std::int64_t cosine = -1;      // f32 [B,T,R/2]
   std::int64_t sine = -1;        // f32 [B,T,R/2]

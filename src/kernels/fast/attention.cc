@@ -1,7 +1,8 @@
-// attention(q f32 [B,K,G,T,E], k [B,C,K,E], v [B,C,K,V], positions i32 [B,T]) {scale, softcap, window}
+// attention(q f32 [B,K,G,T,E], k [B,C,K,E], v [B,C,K,V], positions i32 [B,T] or none) {scale, softcap,
+// window}
 // -> f32 or q8a [B,T,K,G,V]: softmax(scale * q k^T over the visible keys) v, with online softmax (Milakov and
-// Gimelshein 2018). Visible are the keys c <= position, with a window the last `window` of them; with a
-// softcap the scores are softcap * tanh(scale / softcap * q k^T).
+// Gimelshein 2018). Visible are the keys c <= position, with a window the last `window` of them, and without
+// positions all; with a softcap the scores are softcap * tanh(scale / softcap * q k^T).
 //
 // Order of one row, whatever else is computed: the keys are walked in tiles of 64 absolute positions, 0
 // first; tiles with no visible key are skipped. Within a tile
@@ -122,15 +123,22 @@ float& largest_of(const Work& work, std::int64_t row) {
   return work.scratch[work.plan.largest + row];
 }
 
+// The end of the keys that token `token` sees; 0 for padding.
+std::int64_t visible_keys(const Work& work, std::int64_t token) {
+  const TensorView& positions = work.call->inputs[3];
+  const std::int32_t position = static_cast<const std::int32_t*>(
+      positions.data)[work.b * positions.strides[0] + token * positions.strides[1]];
+  return position < 0 ? 0 : std::int64_t{position} + 1;
+}
+
 void prepare_rows(Work& work) {
   const TensorView& q = work.call->inputs[0];
-  const TensorView& positions = work.call->inputs[3];
+  const bool all_keys = work.call->input_count == 3;
+  const std::int64_t all = work.call->inputs[1].shape[1];
   for (std::int64_t row = 0; row < work.rows; ++row) {
     const std::int64_t token = work.first_token + row / work.heads;
     const std::int64_t head = row % work.heads;
-    const std::int32_t position = static_cast<const std::int32_t*>(
-        positions.data)[work.b * positions.strides[0] + token * positions.strides[1]];
-    const std::int64_t end = position < 0 ? 0 : std::int64_t{position} + 1;
+    const std::int64_t end = all_keys ? all : visible_keys(work, token);
     const std::int64_t first = work.window > 0 && end > work.window ? end - work.window : 0;
     visible_of(work, row) = static_cast<std::int32_t>(end);
     first_of(work, row) = static_cast<std::int32_t>(first);

@@ -9,7 +9,6 @@
 // A tile is a block of rows by one head, where there is a rope, and else by kWide columns; by kNarrow where
 // there are so few rows that a step is bound by reading weights, and more tiles are better shared. No row's
 // bits depend on that.
-#include "kernels/fast/math16.h"
 #include "kernels/fast/matmul_float.h"
 #include "kernels/fast/matmul_int8.h"
 #include "kernels/fast/matmul_kernels.h"
@@ -144,9 +143,7 @@ void run(const Call& call, std::int64_t index) {
       if (tile.section.gate >= 0) {
         Vec16 gate = load(gates + at);
         if (scaled) gate = mul(gate, factor);
-        const bool silu_gate =
-            tile.section.activation == static_cast<std::int64_t>(ProjectionActivation::Silu);
-        value = mul(silu_gate ? silu(gate) : gelu_tanh(gate), value);
+        value = mul(activate(tile.section.activation, gate), value);
       }
       store(values + c, value);
     }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/fast/list.h"
+#include "kernels/fast/math16.h"
 #include "kernels/fast/q8a_block.h"
 #include "kernels/fast/rope_row.h"
 #include "kernels/fast/sum16.h"
@@ -33,6 +34,10 @@ HONE_INLINE std::int64_t terms_of(const Call& call) {
 }
 HONE_INLINE std::int64_t projection_rows(const Call& call) {
   return row_count(call.inputs[0]) / terms_of(call);
+}
+
+HONE_INLINE Vec16 activate(std::int64_t activation, Vec16 z) {
+  return activation == static_cast<std::int64_t>(ProjectionActivation::Silu) ? silu(z) : gelu_tanh(z);
 }
 
 // A block of rows of x, its axes before the last flattened, by columns of one section. Columns are whole
@@ -138,6 +143,10 @@ static inline void finish_row(const Call& call, const ProjectionTile& tile, std:
     const float* bias = floats(call.inputs[section.bias]) + tile.first_column;
     for (int c = 0; c < tile.columns; c += 16)
       store(values + c, add(load(values + c), load_partial(bias + c, lanes_left(tile.columns, c))));
+  }
+  if (section.gate < 0 && section.activation != 0) {
+    for (int c = 0; c < tile.columns; c += 16)
+      store(values + c, activate(section.activation, load(values + c)));
   }
   if (section.cosine >= 0) rotate(call, section, row, values);
   if (section.residual >= 0) {

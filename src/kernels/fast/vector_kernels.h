@@ -8,6 +8,7 @@ namespace hone::kernels::HONE_ISA_NAMESPACE {
 KernelList attention_kernels();
 KernelList concat_kernels();
 KernelList copy_kernels();
+KernelList layer_norm_kernels();
 KernelList matmul_strided_kernels();
 KernelList reduce_kernels();
 KernelList rms_norm_kernels();

@@ -1,7 +1,8 @@
 // attention: softmax(scale * q k^T over the visible keys) v. q [B,K,G,T,E], k [B,C,K,E], v [B,C,K,V],
-// positions i32 [B,T] -> [B,T,K,G,V]. Key c is visible to token t of sequence b iff c <= positions[b,t], and
-// with a `window` only if c > positions[b,t] - window; a token with a negative position gets zeros. With a
-// `softcap` the scores are softcap * tanh(scale * q k^T / softcap). A tile is one row of q.
+// positions i32 [B,T] -> [B,T,K,G,V]. Without positions all keys are visible; else key c is to token t of
+// sequence b iff c <= positions[b,t], and with a `window` only if c > positions[b,t] - window; a token with a
+// negative position gets zeros. With a `softcap` the scores are softcap * tanh(scale * q k^T / softcap). A
+// tile is one row of q.
 #include <cmath>
 #include <limits>
 
@@ -29,7 +30,6 @@ void run(const Call& call, std::int64_t tile) {
   const TensorView& q = call.inputs[0];
   const TensorView& keys = call.inputs[1];
   const TensorView& values = call.inputs[2];
-  const TensorView& positions = call.inputs[3];
   const TensorView& out = call.outputs[0];
   const std::int64_t width = last_extent(q);
   const std::int64_t value_width = last_extent(values);
@@ -46,8 +46,11 @@ void run(const Call& call, std::int64_t tile) {
   const std::int64_t g = tile / q.shape[3] % q.shape[2];
   const std::int64_t head = tile / (q.shape[3] * q.shape[2]) % q.shape[1];
   const std::int64_t b = tile / (q.shape[3] * q.shape[2] * q.shape[1]);
-  std::int64_t position = 0;
-  load_integers(positions, b * positions.strides[0] + t * positions.strides[1], 1, 1, &position);
+  std::int64_t position = keys.shape[1] - 1;
+  if (call.input_count == 4) {
+    const TensorView& positions = call.inputs[3];
+    load_integers(positions, b * positions.strides[0] + t * positions.strides[1], 1, 1, &position);
+  }
   const std::int64_t visible = std::min(position + 1, keys.shape[1]);
   const std::int64_t first = window > 0 ? std::max<std::int64_t>(0, position + 1 - window) : 0;
 

@@ -17,6 +17,7 @@ KernelList iota_kernels();
 KernelList copy_kernels();
 KernelList state_append_kernels();
 KernelList rms_norm_kernels();
+KernelList layer_norm_kernels();
 KernelList softmax_kernels();
 KernelList rope_kernels();
 KernelList attention_kernels();

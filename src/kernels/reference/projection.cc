@@ -97,7 +97,7 @@ double row_factor(const Row& row) {
   return 1 / std::sqrt(mean + attribute_real(row.call.attributes, "eps", 0));
 }
 
-double gate(std::int64_t activation, double z) {
+double activate(std::int64_t activation, double z) {
   if (activation == static_cast<std::int64_t>(ProjectionActivation::Silu)) return z / (1 + std::exp(-z));
   return z / 2 * (1 + std::tanh(std::sqrt(2 * std::numbers::inv_pi) * (z + 0.044715 * z * z * z)));
 }
@@ -174,9 +174,12 @@ void run(const Call& call, std::int64_t tile) {
   multiply(row, row.input(row.section.weight), scratch, factor, row.values);
   if (row.section.gate >= 0) {
     multiply(row, row.input(row.section.gate), scratch, factor, row.operand);
-    for (std::int64_t i = 0; i < row.n; ++i) row.values[i] *= gate(row.section.activation, row.operand[i]);
+    for (std::int64_t i = 0; i < row.n; ++i)
+      row.values[i] *= activate(row.section.activation, row.operand[i]);
   }
   add_operand(row, row.section.bias);
+  for (std::int64_t i = 0; row.section.gate < 0 && row.section.activation != 0 && i < row.n; ++i)
+    row.values[i] = activate(row.section.activation, row.values[i]);
   if (row.section.cosine >= 0) rotate(row);
   add_operand(row, row.section.residual);
   if (row.section.state >= 0) return append(row);
