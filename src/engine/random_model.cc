@@ -5,7 +5,10 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <fmt/format.h>
+#include <fstream>
+#include <system_error>
 #include <vector>
 
 #include "base/philox.h"
@@ -168,7 +171,10 @@ Result<ModelShape> find_shape(std::string_view name) {
   return Error{ErrorCode::Usage, Fault::User, "--shape", "no such shape", known, std::string(name), {}};
 }
 
-Status write_random_model(const ModelShape& shape, DType type, std::uint64_t seed, const std::string& path) {
+namespace {
+
+// With everything that stands before the tensors' data.
+Result<GgufWriter> writer_of(const ModelShape& shape, DType type, const std::vector<TensorPlan>& tensors) {
   constexpr std::array kWrittenTypes{DType::F32, DType::F16, DType::Q4_0, DType::Q4_1, DType::Q8_0};
   if (std::find(kWrittenTypes.begin(), kWrittenTypes.end(), type) == kWrittenTypes.end()) {
     return Error{ErrorCode::Usage,
@@ -181,11 +187,39 @@ Status write_random_model(const ModelShape& shape, DType type, std::uint64_t see
   }
   GgufWriter writer;
   add_metadata(shape, writer);
-  const std::vector<TensorPlan> tensors = tensors_of(shape, type);
   for (const TensorPlan& tensor : tensors) writer.add_tensor(tensor.name, tensor.dtype, tensor.shape);
+  return writer;
+}
+
+}  // namespace
+
+Status write_random_model(const ModelShape& shape, DType type, std::uint64_t seed, const std::string& path) {
+  const std::vector<TensorPlan> tensors = tensors_of(shape, type);
+  GgufWriter writer = HONE_TRY(writer_of(shape, type, tensors));
   HONE_TRY(writer.begin(path));
   for (std::size_t i = 0; i < tensors.size(); ++i) HONE_TRY(write_tensor(tensors[i], seed, i, writer));
   return writer.finish();
+}
+
+Status write_model_header(const ModelShape& shape, DType type, const std::string& path) {
+  const GgufWriter writer = HONE_TRY(writer_of(shape, type, tensors_of(shape, type)));
+  const std::vector<std::byte> header = HONE_TRY(writer.header());
+  const std::uint64_t bytes = HONE_TRY(writer.file_bytes());
+  std::ofstream file(path, std::ios::binary);
+  file.write(reinterpret_cast<const char*>(header.data()), static_cast<std::streamsize>(header.size()));
+  file.close();
+  std::error_code failed;
+  if (file.good()) std::filesystem::resize_file(path, bytes, failed);
+  if (!file.good() || failed) {
+    return Error{ErrorCode::BadModel,
+                 Fault::User,
+                 path,
+                 "the file could not be written",
+                 {},
+                 failed.message(),
+                 "check the folder and the space left"};
+  }
+  return {};
 }
 
 }  // namespace hone

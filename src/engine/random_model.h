@@ -36,4 +36,8 @@ Result<ModelShape> find_shape(std::string_view name);
 // tokenizer.
 Status write_random_model(const ModelShape& shape, DType type, std::uint64_t seed, const std::string& path);
 
+// The header of such a file and, behind it, a hole where the tensors would be: enough for all that reads
+// headers only, such as a plan. No file system block is taken for the hole. Errors as above.
+Status write_model_header(const ModelShape& shape, DType type, const std::string& path);
+
 }  // namespace hone
