@@ -4,7 +4,7 @@
 
 #include "apps/plural.h"
 #include "apps/verb.h"
-#include "engine/memory_statement.h"
+#include "engine/plan_outlook.h"
 #include "file/open.h"
 #include "plan/print.h"
 #include "tokens/load_tokenizer.h"
@@ -54,14 +54,39 @@ Json steps_json(const Plan& plan) {
   return out;
 }
 
-Json as_json(const CompiledModel& model, const MemoryStatement& memory, const Fit* fit) {
+std::int64_t layer_total(const LayerMemory& layer) {
+  return layer.static_bytes + layer.state_bytes + layer.dynamic_bytes + layer.workspace_bytes;
+}
+
+// What else is known of the plan: its steps, and what would make it smaller.
+struct Outlook {
+  StepWork prefill;
+  StepWork decode;
+  std::vector<Shrink> shrinks;
+};
+
+Json work_json(const StepWork& work) {
+  return {{"tokens", work.tokens},
+          {"launches", work.launches},
+          {"bytes_moved", work.bytes_moved},
+          {"operations", work.operations},
+          {"activation_bytes", work.activation_bytes}};
+}
+
+Json as_json(const CompiledModel& model, const MemoryStatement& memory, const Outlook& outlook,
+             const Fit* fit) {
   Json layers = Json::array();
   for (const LayerMemory& layer : memory.layers) {
     layers.push_back({{"module", layer.module},
                       {"static_bytes", layer.static_bytes},
                       {"kv_bytes", layer.state_bytes},
-                      {"activation_bytes", layer.dynamic_bytes}});
+                      {"activation_bytes", layer.dynamic_bytes},
+                      {"workspace_bytes", layer.workspace_bytes},
+                      {"total_bytes", layer_total(layer)}});
   }
+  Json shrinks = Json::array();
+  for (const Shrink& shrink : outlook.shrinks)
+    shrinks.push_back({{"what", shrink.what}, {"saves_bytes", shrink.saves_bytes}, {"cost", shrink.cost}});
   Json items = Json::array();
   for (const MemoryItem& item : memory.items) {
     items.push_back({{"name", item.name},
@@ -80,6 +105,9 @@ Json as_json(const CompiledModel& model, const MemoryStatement& memory, const Fi
            {"ctx", model.context},
            {"launches", model.plan.launches()},
            {"compile_s", model.seconds},
+           {"prefill", work_json(outlook.prefill)},
+           {"decode", work_json(outlook.decode)},
+           {"shrink", std::move(shrinks)},
            {"items", std::move(items)},
            {"layers", std::move(layers)}};
   if (fit != nullptr) {
@@ -89,7 +117,27 @@ Json as_json(const CompiledModel& model, const MemoryStatement& memory, const Fi
   return out;
 }
 
-std::string as_text(const CompiledModel& model, const MemoryStatement& memory, const Fit* fit) {
+std::string work_text(const char* name, const StepWork& work) {
+  return fmt::format("{:<10}{:>8}{:>10}{:>14}{:>14}{:>14}\n", name, work.tokens, work.launches,
+                     human_bytes(work.bytes_moved),
+                     fmt::format("{:.2f} GOP", static_cast<double>(work.operations) * 1e-9),
+                     human_bytes(work.activation_bytes));
+}
+
+std::string outlook_text(const Outlook& outlook) {
+  std::string out = fmt::format("\n{:<10}{:>8}{:>10}{:>14}{:>14}{:>14}\n", "step", "tokens", "launches",
+                                "bytes moved", "operations", "activations");
+  out += work_text("prefill", outlook.prefill);
+  out += work_text("decode", outlook.decode);
+  if (outlook.shrinks.empty()) return out;
+  out += fmt::format("\n{:<28}{:>12}  {}\n", "what would shrink it", "saves", "and costs");
+  for (const Shrink& shrink : outlook.shrinks)
+    out += fmt::format("{:<28}{:>12}  {}\n", shrink.what, human_bytes(shrink.saves_bytes), shrink.cost);
+  return out;
+}
+
+std::string as_text(const CompiledModel& model, const MemoryStatement& memory, const Outlook& outlook,
+                    const Fit* fit) {
   const Plan& plan = model.plan;
   std::string out =
       fmt::format("{} in all ({} bytes): {}, {}, context {}, {} a step\n\n", human_bytes(memory.total_bytes),
@@ -115,11 +163,15 @@ std::string as_text(const CompiledModel& model, const MemoryStatement& memory, c
     out += fmt::format("in this budget: context up to {}, or {} at context {}\n", fit->max_context,
                        counted(fit->max_batch, "sequence"), model.context);
   }
-  out += fmt::format("\n{:<20}{:>14}{:>14}{:>14}\n", "layer", "static", "KV cache", "activations");
+  out += outlook_text(outlook);
+  out += fmt::format("\n{:<16}{:>12}{:>12}{:>13}{:>12}{:>12}\n", "layer", "static", "KV cache", "activations",
+                     "workspace", "total");
   for (const LayerMemory& layer : memory.layers) {
-    out += fmt::format("{:<20}{:>14}{:>14}{:>14}\n", layer.module.empty() ? "-" : layer.module,
-                       layer.static_bytes, layer.state_bytes, layer.dynamic_bytes);
+    out += fmt::format("{:<16}{:>12}{:>12}{:>13}{:>12}{:>12}\n", layer.module.empty() ? "-" : layer.module,
+                       layer.static_bytes, layer.state_bytes, layer.dynamic_bytes, layer.workspace_bytes,
+                       layer_total(layer));
   }
+  out += "activations and workspace are shared: all layers use the same bytes\n";
   return out;
 }
 
@@ -142,12 +194,16 @@ Status run(const PlanFlags& flags) {
                  fmt::format("have {} bytes", options.memory),
                  "use a smaller or more quantised model"};
   }
+  Outlook outlook;
+  outlook.prefill = HONE_TRY(step_work(model.plan, model.plan.bound.find('T').value_or(1)));
+  outlook.decode = HONE_TRY(step_work(model.plan, 1));
+  outlook.shrinks = HONE_TRY(what_shrinks(checkpoint, options, model.plan, tokenizer));
   if (flags.json) {
-    Json document = as_json(model, memory, shown);
+    Json document = as_json(model, memory, outlook, shown);
     if (flags.steps) document["steps"] = steps_json(model.plan);
     print_json(document);
   } else {
-    print_answer(as_text(model, memory, shown));
+    print_answer(as_text(model, memory, outlook, shown));
     if (flags.steps) print_answer("\n" + print_plan(model.plan));
   }
   return {};

@@ -26,7 +26,7 @@ std::vector<LayerMemory> per_layer(const Plan& plan) {
   const auto layer = [&](const std::string& module) -> LayerMemory& {
     const std::string name = layer_of(module);
     const auto [at, added] = index.emplace(name, layers.size());
-    if (added) layers.push_back({name, 0, 0, 0});
+    if (added) layers.push_back({name, 0, 0, 0, 0});
     return layers[at->second];
   };
   for (const StaticBuffer& buffer : plan.statics) layer(buffer.module).static_bytes += buffer.bytes;
@@ -50,6 +50,10 @@ std::vector<LayerMemory> per_layer(const Plan& plan) {
       live += bytes;
       entry.dynamic_bytes = std::max(entry.dynamic_bytes, live);
     }
+  }
+  for (const Step& step : plan.steps) {
+    LayerMemory& entry = layer(step.module);
+    entry.workspace_bytes = std::max(entry.workspace_bytes, step.scratch_bytes * plan.target.threads);
   }
   return layers;
 }

@@ -26,7 +26,8 @@ struct LayerMemory {
   std::string module;  // "layers.3", "lm_head"
   std::int64_t static_bytes = 0;
   std::int64_t state_bytes = 0;
-  std::int64_t dynamic_bytes = 0;  // largest set of its own values alive at once
+  std::int64_t dynamic_bytes = 0;    // largest set of its own values alive at once
+  std::int64_t workspace_bytes = 0;  // what its hungriest kernel needs, all threads
 };
 
 struct MemoryStatement {

@@ -461,7 +461,7 @@ class Planner {
   }
 
   Status size_workspace() {
-    for (const Step& step : plan_.steps) {
+    for (Step& step : plan_.steps) {
       if (step.kernel->scratch_bytes == nullptr) continue;
       std::vector<TensorView> views;
       for (const std::vector<Operand>* list : {&step.inputs, &step.outputs}) {
@@ -474,8 +474,8 @@ class Planner {
       call.input_count = static_cast<int>(step.inputs.size());
       call.outputs = views.data() + step.inputs.size();
       call.output_count = static_cast<int>(step.outputs.size());
-      plan_.scratch_bytes_per_thread =
-          std::max(plan_.scratch_bytes_per_thread, step.kernel->scratch_bytes(call));
+      step.scratch_bytes = step.kernel->scratch_bytes(call);
+      plan_.scratch_bytes_per_thread = std::max(plan_.scratch_bytes_per_thread, step.scratch_bytes);
     }
     const std::int64_t rounded =
         (plan_.scratch_bytes_per_thread + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment;

@@ -43,8 +43,9 @@ struct Step {
   std::shared_ptr<const StripProgram> program;  // elementwise steps
   std::vector<Operand> inputs;
   std::vector<Operand> outputs;
-  Dim bytes_moved{0};    // read and written
-  Dim bytes_written{0};  // the part of them that is written
+  std::int64_t scratch_bytes = 0;  // of each thread, at the bound
+  Dim bytes_moved{0};              // read and written
+  Dim bytes_written{0};            // the part of them that is written
   Dim operations{0};
 };
 
