@@ -12,11 +12,14 @@
 //   multiple of 32.
 //     %y = matmul(%x, %w) {transpose_b = 1}        ->    %q: q8a[B,T,576] = quantize_q8a(%x)
 //                                                        %y = matmul(%q, %w) {transpose_b = 1}
-//     One quantize_q8a serves all that read one x. The product that the graph ends with, the logits, takes
-//     two terms: what the first rounding leaves is rounded to q8a as well. %y = matmul(%x, %w) {transpose_b =
-//     1}        ->    %q: q8a[R,2,576] = quantize_q8a(%x) {terms = 2}
-//                                                        %y = projection(%q, %w) {sections = .., terms = 2}
-//                                                        body ..
+//     One quantize_q8a serves all that read one x.
+//
+//   The product that the graph ends with, the logits, takes two terms: what the first rounding leaves is
+//   rounded to q8a as well.
+//     %y = matmul(%x, %w) {transpose_b = 1}
+//     ->
+//     %q: q8a[R,2,576] = quantize_q8a(%x) {terms = 2}
+//     %y = projection(%q, %w) {sections = .., terms = 2} body ..
 //
 // At every level, for --kv holds at every level. After the named fusions (swiglu_mlp has one x to quantise,
 // attention has readers for every cache type) and before fuse-elementwise, which takes the casts into its

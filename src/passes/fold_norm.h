@@ -3,16 +3,17 @@
 // also makes x * w, in q8a where that was asked for, and the sums of the squares of each 32 columns; those
 // that read the norm add the sums up for themselves.
 //
-//   %x = projection(%a, %w1, %residual)                       %x, %s, %u = projection(%a, %w1, %residual, %w)
-//   %n = rms_norm(%x, %w) {eps = 1e-06}               ->
-//   %y = projection(%n, %w2, ..)                              %y = projection(%s, %w2, .., %u) {row_sums =
-//   .., eps = 1e-06}
+//   %x = projection(%a, %w1, %residual)
+//   %n = rms_norm(%x, %w) {eps = 1e-06}
+//   %y = projection(%n, %w2, ..)
+//   ->
+//   %x, %s, %u = projection(%a, %w1, %residual, %w)
+//   %y = projection(%s, %w2, .., %u) {row_sums = .., eps = 1e-06}
 //
 // %n is read by projections, or products that become one, and by nothing else; x has a constant number of
-// columns, a multiple of
-// 32. None of them appends to a state: folded there too, the norm saves one more launch a layer, and int8
-// rounds other values; the largest difference of SmolLM2's logits, one draw of that rounding, was 0.57 then
-// and is 0.37 so. Last of the passes that make projections.
+// columns, a multiple of 32. None of them appends to a state: folded there too, the norm saves one more
+// launch a layer, and int8 rounds other values; the largest difference of SmolLM2's logits, one draw of that
+// rounding, was 0.57 then and is 0.37 so. Last of the passes that make projections.
 #pragma once
 
 #include "passes/pass.h"

@@ -1,14 +1,19 @@
 // fuse-quantise: a launch whose result only a quantisation reads writes it in q8a itself.
 //
 //   %n: f32[B,T,576] = rms_norm(%x, %w)
-//   %q: q8a[B,T,576] = quantize_q8a(%n)           ->      %q: q8a[B,T,576] = rms_norm(%x, %w) body ..
+//   %q: q8a[B,T,576] = quantize_q8a(%n)
+//   ->
+//   %q: q8a[B,T,576] = rms_norm(%x, %w) body ..
 //
 //   %a: f32[B,T,3,3,64] = attention(%p, %k, %v, %positions)
-//   %r: f32[B,T,576] = reshape(%a)                ->      %a: q8a[B,T,3,3,64] = attention(%p, %k, %v,
-//   %positions) body .. %q: q8a[B,T,576] = quantize_q8a(%r)                   %q: q8a[B,T,576] = reshape(%a)
+//   %r: f32[B,T,576] = reshape(%a)
+//   %q: q8a[B,T,576] = quantize_q8a(%r)
+//   ->
+//   %a: q8a[B,T,3,3,64] = attention(%p, %k, %v, %positions) body ..
+//   %q: q8a[B,T,576] = reshape(%a)
 //
-// Rows of whole blocks only. After assign-precision, which makes the quantisations; products have
-// fuse-epilogue.
+// layer_norm as rms_norm. Rows of whole blocks only. After assign-precision, which makes the quantisations;
+// products have fuse-epilogue.
 #pragma once
 
 #include "passes/pass.h"

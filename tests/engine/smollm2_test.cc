@@ -101,7 +101,6 @@ class SmolLm2 : public testing::Test {
 
   static EngineOptions options_of(Level level) {
     EngineOptions options;
-    if (getenv("NOFOLD")) options.disabled_passes = {"fold-norm"};
     options.level = level;
     options.context = 1366;
     options.chunk = 512;
@@ -182,7 +181,6 @@ TEST_F(SmolLm2, LogitsAtTheDefaultPrecision) {
     const Outcome outcome = run_prompt(session(Level::O3), prompt, 0.5);
     EXPECT_LE(outcome.top_error, 0.41) << prompt.name;
     EXPECT_EQ(outcome.wrong, 0) << prompt.name;
-    fprintf(stderr, "ZZ %s %.3f decided %d\n", prompt.name.c_str(), outcome.top_error, outcome.decided);
     largest = std::max(largest, outcome.top_error);
     decided += outcome.decided;
   }
