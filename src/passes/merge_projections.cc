@@ -55,10 +55,23 @@ bool has_folded_norm(const ProjectionParts& parts) {
   return parts.row_sums >= 0 || std::any_of(parts.sections.begin(), parts.sections.end(), has_next);
 }
 
+// The module that holds both: layers.3.attn of layers.3.attn.q_proj and layers.3.attn.k_proj.
+std::string common_module(std::string_view a, std::string_view b) {
+  std::size_t length = 0;
+  for (std::size_t i = 0;; ++i) {
+    const bool a_ends = i == a.size() || a[i] == '.';
+    const bool b_ends = i == b.size() || b[i] == '.';
+    if (a_ends && b_ends) length = i;
+    if (i == a.size() || i == b.size() || a[i] != b[i]) return std::string(a.substr(0, length));
+  }
+}
+
 ProjectionParts joined(const std::vector<ProjectionParts>& members) {
   ProjectionParts parts;
   parts.x = members.front().x;
+  parts.module = members.front().module;
   for (const ProjectionParts& member : members) {
+    parts.module = common_module(parts.module, member.module);
     for (ProjectionSection section : member.sections) {
       section.output += static_cast<std::int64_t>(parts.outputs.size());
       parts.sections.push_back(section);

@@ -105,14 +105,20 @@ std::optional<ProjectionParts> projection_parts(const Graph& graph, const std::s
           node.op == "swiglu_mlp" ? ProjectionActivation::Silu : ProjectionActivation::GeluTanh);
     }
   }
-  if (parts) parts->nodes = {index};
+  if (parts) {
+    parts->nodes = {index};
+    parts->module = node.module;
+  }
   return parts;
 }
 
 Result<Node> projection_node(const Graph& graph, const UseMap& uses, const ProjectionParts& parts) {
-  return fused_node(
+  Node node = HONE_TRY(fused_node(
       graph, uses,
-      {parts.nodes, parts.inputs(), parts.outputs, "projection", parts.attributes(), "projection"});
+      {parts.nodes, parts.inputs(), parts.outputs, "projection", parts.attributes(), "projection"}));
+  node.module = parts.module;
+  return node;
+});
 }
 
 }  // namespace hone

@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "graph/graph.h"
@@ -21,6 +22,7 @@ struct ProjectionParts {
   double eps = 0;
   double next_offset = 0;
   std::vector<int> nodes;  // that compute it
+  std::string module;      // of its products
 
   std::vector<ValueId> inputs() const;  // x first, each once
   Attributes attributes() const;        // operands as numbers of inputs()
