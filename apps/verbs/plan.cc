@@ -125,7 +125,7 @@ std::string work_text(const char* name, const StepWork& work) {
 }
 
 std::string outlook_text(const Outlook& outlook) {
-  std::string out = fmt::format("\n{:<10}{:>8}{:>10}{:>14}{:>14}{:>14}\n", "step", "tokens", "launches",
+  std::string out = fmt::format("\n{:<10}{:>8}{:>10}{:>14}{:>14}{:>14}\n", "phase", "tokens", "launches",
                                 "bytes moved", "operations", "activations");
   out += work_text("prefill", outlook.prefill);
   out += work_text("decode", outlook.decode);

@@ -237,6 +237,12 @@ Deviation of_take_along_axis(const RoundingSite& site) {
   return out;
 }
 
+// All of the new value.
+Deviation of_state_assign(const RoundingSite& site) {
+  if (site.inputs[1]->deviation.empty()) return std::vector<double>(site.output.values.size(), 0.0);
+  return site.inputs[1]->deviation;
+}
+
 // Rows [B,T,..] into [B,C,..] at positions [B,T].
 Deviation of_state_append(const RoundingSite& site) {
   const Extents& shape = site.output.shape;
@@ -404,6 +410,7 @@ constexpr std::array kRules{
     RoundingRule{"gather", of_gather},
     RoundingRule{"take_along_axis", of_take_along_axis},
     RoundingRule{"state_append", of_state_append},
+    RoundingRule{"state_assign", of_state_assign},
     RoundingRule{"reduce_sum", of_reduction},
     RoundingRule{"reduce_mean", of_reduction},
     RoundingRule{"reduce_max", of_reduction},

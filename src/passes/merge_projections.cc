@@ -79,6 +79,7 @@ ProjectionParts joined(const std::vector<ProjectionParts>& members) {
     parts.outputs.insert(parts.outputs.end(), member.outputs.begin(), member.outputs.end());
     parts.nodes.insert(parts.nodes.end(), member.nodes.begin(), member.nodes.end());
   }
+  if (parts.module.empty()) parts.module = members.back().module;
   return parts;
 }
 

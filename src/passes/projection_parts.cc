@@ -118,7 +118,6 @@ Result<Node> projection_node(const Graph& graph, const UseMap& uses, const Proje
       {parts.nodes, parts.inputs(), parts.outputs, "projection", parts.attributes(), "projection"}));
   node.module = parts.module;
   return node;
-});
 }
 
 }  // namespace hone

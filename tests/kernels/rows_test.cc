@@ -44,6 +44,44 @@ TEST_P(RowsTest, RmsNormIsWithinThreeRoundings) {
   }
 }
 
+TEST_P(RowsTest, LayerNormIsWithinTheRoundingsOfItsSteps) {
+  std::mt19937_64 random(11);
+  const double eps = 1e-5;
+  for (const std::int64_t length : kLengths) {
+    for (const std::int64_t shift : {0, 4, 20}) {
+      Tensor x(DType::F32, {2, 5, length}, 3, shift);
+      Tensor w(DType::F32, {length}, 0, shift);
+      Tensor b(DType::F32, {length}, 0, shift);
+      Tensor out(DType::F32, {2, 5, length}, 1, shift);
+      x.fill_normal(random);
+      w.fill_normal(random);
+      b.fill_normal(random);
+      run_and_compare_levels({"layer_norm", {{"eps", eps}}, {x.view(), w.view(), b.view()}, {out.view()}},
+                             out, GetParam());
+      for (std::int64_t i = 0; i < 10 * length; ++i) {
+        const std::int64_t row = i / length;
+        const double mean =
+            exact_row_sum(x, row, length, [](double v) { return v; }) / static_cast<double>(length);
+        double variance = 0;
+        for (std::int64_t k = 0; k < length; ++k) {
+          const double distance = x.get(row * length + k) - mean;
+          variance += distance * distance / static_cast<double>(length);
+        }
+        const double scale = 1.0 / std::sqrt(variance + eps);
+        const double centred = x.get(i) - mean;
+        const double product = centred * scale * w.get(i % length);
+        // The rounded mean and difference move x - mean by u (|mean| + |x - mean|). The variance, whose terms
+        // move as much, moves the scale by u (|mean| * scale + 1) of itself, as the mean of |x - mean| is at
+        // most its root. Then the scale, two products and the sum are rounded.
+        const double centring = (std::abs(mean) + std::abs(centred)) * scale * std::abs(w.get(i % length));
+        const double rest = std::abs(product) * (std::abs(mean) * scale + 1 + 3) + std::abs(out.get(i));
+        const double bound = 1.01 * kHalfUlp * (centring + rest);
+        ASSERT_LE(std::abs(out.get(i) - (product + b.get(i % length))), bound) << length << " at " << i;
+      }
+    }
+  }
+}
+
 TEST_P(RowsTest, SoftmaxIsWithinTheErrorOfExpAndTwoRoundings) {
   std::mt19937_64 random(2);
   for (const std::int64_t length : kLengths) {

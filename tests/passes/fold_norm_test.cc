@@ -50,7 +50,7 @@ graph "g" symbols(B, T, C) {
   weight %w "norm": f32[64]
   weight %wg "gate": f32[32,64]
   weight %wu "up": f32[32,64]
-  %x: f32[B,T,64], %15: f32[B,T,64], %16: f32[B,T,2] = projection(%a, %w1, %r, %w) {sections = ints[1, -1, 0, -1, -1, -1, 0, 0, 2, -1, -1, 3, 0]} @"layer" body "projection" symbols(B, T, C) {
+  %x: f32[B,T,64], %15: f32[B,T,64], %16: f32[B,T,2] = projection(%a, %w1, %r, %w) {sections = ints[1, -1, 0, -1, -1, -1, 0, 0, 2, -1, -1, 3, 0]} @"o" body "projection" symbols(B, T, C) {
     input %0 "0": f32[B,T,96]
     input %1 "1": f32[64,96]
     input %2 "2": f32[B,T,64]

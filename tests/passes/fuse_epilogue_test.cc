@@ -77,7 +77,7 @@ graph "g" symbols(B, T, C) {
   input %r "r": f32[B,T,32]
   weight %w "w": f32[32,64]
   weight %b "b": f32[32]
-  %y: f32[B,T,32] = projection(%x, %w, %b, %r) {sections = ints[1, -1, 0, 2, -1, -1, 0, 0, 3, -1, -1, -1, 0]} @"layer" body "projection" symbols(B, T, C) {
+  %y: f32[B,T,32] = projection(%x, %w, %b, %r) {sections = ints[1, -1, 0, 2, -1, -1, 0, 0, 3, -1, -1, -1, 0]} @"proj" body "projection" symbols(B, T, C) {
     input %0 "0": f32[B,T,64]
     input %1 "1": f32[32,64]
     input %2 "2": f32[32]
@@ -102,7 +102,7 @@ graph "g" symbols(B, T, C) {
   weight %w "w": q8_0[64,64]
   weight %b "b": f32[64]
   state %k "k": f16[B,C,2,32]
-  %s: f16[B,C,2,32] = projection(%x, %w, %b, %cos, %sin, %k, %pos) {sections = ints[1, -1, 0, 2, 3, 4, 1, 32, -1, 5, 6, -1, 0]} @"cache" body "projection" symbols(B, T, C) {
+  %s: f16[B,C,2,32] = projection(%x, %w, %b, %cos, %sin, %k, %pos) {sections = ints[1, -1, 0, 2, 3, 4, 1, 32, -1, 5, 6, -1, 0]} @"k_proj" body "projection" symbols(B, T, C) {
     input %0 "0": f32[B,T,64]
     input %1 "1": q8_0[64,64]
     input %2 "2": f32[64]
@@ -137,7 +137,7 @@ graph "g" symbols(B, T, C) {
   weight %wg "gate": q8_0[96,64]
   weight %wu "up": q8_0[96,64]
   weight %wd "down": q8_0[64,96]
-  %q: q8a[B,T,96] = projection(%x, %wu, %wg) {sections = ints[1, 2, 1, -1, -1, -1, 0, 0, -1, -1, -1, -1, 0]} @"down" body "projection" symbols(B, T, C) {
+  %q: q8a[B,T,96] = projection(%x, %wu, %wg) {sections = ints[1, 2, 1, -1, -1, -1, 0, 0, -1, -1, -1, -1, 0]} @"mlp" body "projection" symbols(B, T, C) {
     input %0 "0": f32[B,T,64]
     input %1 "1": q8_0[96,64]
     input %2 "2": q8_0[96,64]
@@ -300,15 +300,15 @@ TEST(FuseEpilogue, NotAQuantisationOfTwoTerms) {
   expect_unchanged(in);
 }
 
-// Of two products that are added to one another, the first takes the addition, and the second is its
+// Of two products that are added to one another the later takes the addition, and the earlier is its
 // residual.
 TEST(FuseEpilogue, OneOfTwoProductsTakesTheirSum) {
   std::string in = replaced(kAdded, "  %a: f32[B,T,32] = add(%p, %b) @\"proj\"\n", "");
   in = replaced(in, "input %r \"r\": f32[B,T,32]\n", "weight %w2 \"w2\": f32[32,64]\n");
   in = replaced(in, "add(%r, %a)", "add(%r, %p)");
   in = replaced(in, "  %y:", "  %r: f32[B,T,32] = matmul(%x, %w2) {transpose_b = 1}\n  %y:");
-  EXPECT_EQ(nodes_of(fused(in)), fmt::format("%r: f32[B,T,32] = matmul(%x, %w2) {{transpose_b = 1}}\n"
-                                             "%y: f32[B,T,32] = projection(%x, %w, %r) {{{}}}\n",
+  EXPECT_EQ(nodes_of(fused(in)), fmt::format("%p: f32[B,T,32] = matmul(%x, %w) {{transpose_b = 1}}\n"
+                                             "%y: f32[B,T,32] = projection(%x, %w2, %p) {{{}}}\n",
                                              sections({{.weight = 1, .residual = 2}})));
 }
 
