@@ -111,6 +111,20 @@ Status store_constant(const StaticBuffer& buffer, std::byte* out) {
   }
 }
 
+// A vector that the checkpoint has in 16 bits and the plan in f32.
+bool is_widened(const StaticBuffer& buffer, std::optional<DType> stored) {
+  return buffer.layout == Layout::Strided && buffer.type.dtype == DType::F32 &&
+         buffer.type.shape.size() == 1 && (stored == DType::F16 || stored == DType::BF16);
+}
+
+Status load_widened(const TensorEntry& entry, DType dtype, const Checkpoint& checkpoint, std::byte* target,
+                    const Arena& staging) {
+  const std::span<std::byte> stored(staging.data(),
+                                    static_cast<std::size_t>(dtype_bytes(dtype, entry.elements())));
+  HONE_TRY(checkpoint.read_tensor(entry, 0, stored));
+  return decode_row(dtype, stored.data(), entry.elements(), reinterpret_cast<float*>(target));
+}
+
 Error changed_tensor(const Checkpoint& checkpoint, const StaticBuffer& buffer) {
   return Error{ErrorCode::BadFile,
                Fault::File,
@@ -126,7 +140,11 @@ Error changed_tensor(const Checkpoint& checkpoint, const StaticBuffer& buffer) {
 std::int64_t staging_bytes(const Plan& plan) {
   std::int64_t most = 0;
   for (const StaticBuffer& buffer : plan.statics) {
-    if (buffer.layout != Layout::Panel16) continue;
+    if (buffer.layout != Layout::Panel16) {
+      // Should the checkpoint have it in 16 bits.
+      if (buffer.type.shape.size() == 1) most = std::max(most, buffer.bytes / 2);
+      continue;
+    }
     const MatrixSize size = matrix_size(buffer);
     most = std::max(most, panels_per_piece(size) * kPanelColumns * size.row_bytes);
   }
@@ -150,13 +168,17 @@ Status load_weights(const Plan& plan, const Checkpoint& checkpoint, ThreadPool& 
     const std::int64_t bytes = buffer.bytes / parts;
     for (std::int64_t part = 0; part < parts; ++part) {
       const TensorEntry* entry = checkpoint.find_tensor(name_in_stack(buffer.name, part));
-      if (entry == nullptr || entry->dtype != buffer.type.dtype || entry->elements() != elements) {
+      const bool widened = entry != nullptr && is_widened(buffer, entry->dtype);
+      if (entry == nullptr || (entry->dtype != buffer.type.dtype && !widened) ||
+          entry->elements() != elements) {
         return changed_tensor(checkpoint, buffer);
       }
       std::byte* begin = target + part * bytes;
       if (buffer.layout == Layout::Panel16) {
         const std::int64_t matrices = matrix_size(buffer).matrices / parts;
         HONE_TRY(load_panels(buffer, *entry, matrices, bytes / matrices, checkpoint, pool, begin, staging));
+      } else if (widened) {
+        HONE_TRY(load_widened(*entry, *entry->dtype, checkpoint, begin, staging));
       } else {
         HONE_TRY(checkpoint.read_tensor(*entry, 0, {begin, static_cast<std::size_t>(bytes)}));
       }

@@ -22,6 +22,7 @@
 #include "passes/fuse_softmax.h"
 #include "passes/merge_projections.h"
 #include "passes/simplify.h"
+#include "passes/widen_weights.h"
 
 namespace hone {
 namespace {
@@ -30,11 +31,16 @@ using enum ContractKind;
 
 // u = 2^-24 below is the rounding of one f32 operation.
 constexpr std::array kPipeline{
+    PassRow{"widen-weights",
+            widen_weights,
+            {SameBits, ""},
+            Level::O1,
+            "first: the fusions look for weights, not for casts of them"},
     PassRow{"fold-constants",
             fold_constants,
             {SameBits, ""},
             Level::O1,
-            "first: what it leaves as constants is what the rules of simplify look for"},
+            "before simplify: what it leaves as constants is what those rules look for"},
     PassRow{"simplify",
             simplify,
             {SameBits, ""},
