@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 
 #include "apps/profile_report.h"
 
@@ -10,7 +11,7 @@ double over(double part, double whole) {
 }
 
 std::int64_t whole(double number) {
-  return static_cast<std::int64_t>(number + 0.5);
+  return std::llround(number);
 }
 
 Json sums_json(const std::vector<LaunchSum>& rows, const char* key, const Profile& profile,

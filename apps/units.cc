@@ -29,7 +29,7 @@ std::string human_operations(std::int64_t operations) {
 
 std::string bytes_change(std::int64_t before, std::int64_t after) {
   std::string from = human_bytes(before);
-  const std::string to = human_bytes(after);
+  std::string to = human_bytes(after);
   if (from == to) return to;
   const std::size_t unit = from.find(' ');
   if (from.substr(unit) == to.substr(to.find(' '))) from.resize(unit);

@@ -196,6 +196,7 @@ Error no_such_node(const Explanation& explanation, const std::string& name) {
     return error;
   }
   std::vector<std::string_view> modules;
+  modules.reserve(explanation.final.nodes.size());
   for (const NodeRow& node : explanation.final.nodes) modules.push_back(node.module);
   if (const std::string_view near = nearest_name(name, modules); !near.empty()) {
     error.next_step = fmt::format("did you mean '{}'?", near);

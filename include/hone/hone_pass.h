@@ -31,7 +31,7 @@ extern "C" {
 /* Hands `text` (ends with a 0 byte; copied) to hone: the graph, or what is wrong. The last call counts. */
 typedef void (*hone_answer)(void* hone, const char* text);
 
-struct hone_pass {
+struct hone_pass {  /* NOLINT(readability-identifier-naming): a name of C */
   int abi;          /* HONE_PASS_ABI */
   const char* name; /* "scale-queries": lower case letters, digits and '-'; --passes=-plugin:scale-queries */
   /* What it may do to the numbers: "same bits"; "fewer roundings"; "reorders"; "rounds to type". verify holds

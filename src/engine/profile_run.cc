@@ -1,6 +1,7 @@
 #include "engine/profile_run.h"
 
 #include <algorithm>
+#include <cmath>
 #include <fmt/format.h>
 #include <functional>
 #include <map>
@@ -285,7 +286,7 @@ class Joiner {
     m.int8 = facts.int8;
     const auto launches = static_cast<double>(std::max<std::int64_t>(1, sum.launches));
     m.tiles = cost.tiles / launches;
-    m.tokens = static_cast<std::int64_t>(cost.tokens / launches + 0.5);
+    m.tokens = std::llround(cost.tokens / launches);
     m.tile_tokens = std::max<std::int64_t>(1, facts.tile_tokens);
     // Where steps have one token each, no other number of them can be chosen.
     if (m.tokens > 1 && cost.tile_room > 0) m.token_fill = cost.tokens / cost.tile_room;

@@ -153,6 +153,7 @@ Result<const PassRow*> find_pass(std::string_view name) {
   }
   const std::string names[] = {std::string(name)};
   std::vector<ChainPass> table;
+  table.reserve(std::size(kPipeline));
   for (const PassRow& row : kPipeline) table.push_back({row, nullptr});
   return unknown_passes(names, "--passes", table);
 }

@@ -20,8 +20,8 @@ std::int64_t rms_norm_tiles(const Call& call) {
 
 // Without an offset w is taken as it is: -0 + 0 would be 0.
 template <class Store>
-HONE_INLINE void rms_norm_row(const float* x, const float* w, double eps, float offset, std::int64_t length,
-                              const Store& store_lanes) {
+[[gnu::always_inline]] inline void rms_norm_row(const float* x, const float* w, double eps, float offset,
+                                                std::int64_t length, const Store& store_lanes) {
   Sum16 squares;
   clear(squares);
   for (std::int64_t i = 0; i < length; i += 16)
