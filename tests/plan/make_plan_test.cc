@@ -74,7 +74,8 @@ Step projection_step(std::string_view text) {
 
 bool overwrites_residual(std::string_view text) {
   const Step step = projection_step(text);
-  if (step.outputs.empty()) return false;
+  // Where the residual is x, it is no input of its own.
+  if (step.outputs.empty() || step.inputs.size() < 3) return false;
   return step.outputs[0].place.offset == step.inputs[2].place.offset &&
          step.outputs[0].place.region == step.inputs[2].place.region;
 }
