@@ -16,6 +16,8 @@ Result<TensorData> read_weight(const Checkpoint& checkpoint, const GraphInput& i
     const std::string name = name_in_stack(input.name, i);
     const TensorEntry* entry = checkpoint.find_tensor(name);
     if (entry == nullptr) return internal_error(name, "a weight of the graph is not in the checkpoint");
+    // A vector that the graph has in f32 may be stored in 16 bits (passes/widen_weights.h).
+    out.dtype = entry->dtype.value_or(out.dtype);
     const std::size_t begin = out.bytes.size();
     out.bytes.resize(begin + entry->bytes);
     HONE_TRY(checkpoint.read_tensor(*entry, 0, std::span(out.bytes).subspan(begin)));
