@@ -190,7 +190,7 @@ Status run(const PlanFlags& flags) {
                  Fault::User,
                  "--memory",
                  "no context and no batch of this model fits the memory",
-                 fmt::format("need {} bytes for one token", fit.least_bytes),
+                 fmt::format("need {} bytes at least", fit.least_bytes),
                  fmt::format("have {} bytes", options.memory),
                  "use a smaller or more quantised model"};
   }

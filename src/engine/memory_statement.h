@@ -48,7 +48,7 @@ MemoryStatement memory_statement(const Plan& plan, const Checkpoint& checkpoint,
 struct Fit {
   std::int64_t max_context = 0;
   std::int64_t max_batch = 0;
-  std::int64_t least_bytes = 0;  // of one sequence with a context of one token
+  std::int64_t least_bytes = 0;  // the smallest need met on the way, one token of one sequence among them
 };
 Result<Fit> what_fits(const Checkpoint& checkpoint, const EngineOptions& options, std::int64_t budget_bytes,
                       const TokenizerMemory& tokenizer);

@@ -8,7 +8,7 @@
 namespace hone {
 namespace {
 
-// The bytes that packed matrices of more than `bits` a weight would lose as `dtype`.
+// The bytes that packed matrices would lose as `dtype`; those that are narrower already lose none.
 std::int64_t saved_by_quantising(const Plan& plan, DType dtype) {
   std::int64_t saved = 0;
   for (const StaticBuffer& buffer : plan.statics) {

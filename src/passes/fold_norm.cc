@@ -145,7 +145,7 @@ Status rescale_reader(Graph& graph, const Node& norm, ProjectionParts parts, Nod
   const ValueId root = HONE_TRY(builder.add("rsqrt", {shifted}));
   const ValueId normed = HONE_TRY(builder.add("mul", {wide, root}));
   builder.put_first();
-  // The last node of the prefix writes what the products read.
+  // The products read the normed rows in the place of x.
   for (Node& node : body.nodes) std::replace(node.inputs.begin(), node.inputs.end(), x, normed);
   parts.x = scaled;
   parts.row_sums = sums;
