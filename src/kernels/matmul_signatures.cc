@@ -54,7 +54,8 @@ std::string_view check_rows(const OperandSpec& x, const OperandSpec& out, DType 
 std::string_view check_weight(const OperandSpec& w, bool int8, int rank = 2) {
   if (w.layout != Layout::Panel16) return "needs weights in panels of 16 columns";
   if (rank_of(w) != rank) return rank == 2 ? "needs a weight matrix of rank 2" : "needs weights [X,N,K]";
-  if (int8 && !panel_has_dot_lanes(w.dtype)) return "needs weights of q4_0, q4_1 or q8_0";
+  if (int8 && !panel_has_dot_numbers(w.dtype))
+    return "needs weights of q8_0, q4_0, q4_1, q5_0, q5_1, q4_k, q5_k or q6_k";
   if (!is_weight_type(w.dtype)) return "needs weights of a float or block-quantised type";
   return {};
 }

@@ -9,6 +9,7 @@
 #include "graph/op_row.h"
 #include "graph/rewrite.h"
 #include "passes/retype.h"
+#include "tensor/panel_layout.h"
 #include "tensor/projection.h"
 
 namespace hone {
@@ -44,9 +45,9 @@ Status narrow_states(Graph& graph, DType dtype) {
   return retype_values(graph, appended, dtype);
 }
 
-// Weights that the int8 kernel reads: 32 elements to a block, as q8a has.
+// Weights that the int8 kernel reads.
 bool is_int8_weight(const Type& type) {
-  return type.dtype == DType::Q4_0 || type.dtype == DType::Q4_1 || type.dtype == DType::Q8_0;
+  return panel_has_dot_numbers(type.dtype);
 }
 
 std::set<ValueId> int8_weights(const Graph& graph) {

@@ -36,8 +36,8 @@ inline constexpr std::int64_t kLargestBlock = 256;
 // that NaN spreads to every output of the dot product.
 struct BlockQ8A {
   float scale;  // f32, so that no activation overflows it
-  float sum;    // scale * quant_sum: the offset term of q4_1 sees the same rounded values as its products
-  std::int32_t quant_sum;  // sum of quants: takes an integer offset of the weights out again, exactly
+  float sum;    // scale * sum of quants: the offset term of q4_1 sees the same rounded values as its products
+  std::int32_t offset;  // -128 * sum of quants: takes an integer offset of the weights out again, exactly
   std::int8_t quants[32];
 };
 static_assert(sizeof(BlockQ8A) == 44);

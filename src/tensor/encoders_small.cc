@@ -138,13 +138,15 @@ BlockQ8A encode_q8a_block(const float* values) {
   }
   block.scale = largest / 127.0f;
   if (block.scale == 0) return block;
+  std::int32_t quant_sum = 0;
   for (std::int64_t j = 0; j < kBlock; ++j) {
     const float rounded = std::nearbyint(values[j] / block.scale);
     const float clamped = rounded > 127 ? 127.0f : (rounded < -127 ? -127.0f : rounded);
     block.quants[j] = static_cast<std::int8_t>(clamped);
-    block.quant_sum += block.quants[j];
+    quant_sum += block.quants[j];
   }
-  block.sum = block.scale * static_cast<float>(block.quant_sum);
+  block.sum = block.scale * static_cast<float>(quant_sum);
+  block.offset = -128 * quant_sum;
   return block;
 }
 

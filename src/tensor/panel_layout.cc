@@ -169,6 +169,11 @@ bool panel_has_dot_lanes(DType dtype) {
   return dtype == DType::Q4_0 || dtype == DType::Q4_1 || dtype == DType::Q8_0;
 }
 
+bool panel_has_dot_numbers(DType dtype) {
+  return panel_has_dot_lanes(dtype) || dtype == DType::Q5_0 || dtype == DType::Q5_1 || dtype == DType::Q4_K ||
+         dtype == DType::Q5_K || dtype == DType::Q6_K;
+}
+
 bool panel_has_words(DType dtype) {
   return word_format(dtype).words > 0;
 }

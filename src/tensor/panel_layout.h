@@ -38,6 +38,9 @@ bool panel_has_dot_lanes(DType dtype);
 // (kernels/fast/decode_words.h).
 bool panel_has_words(DType dtype);
 
+// Types that an int8 kernel reads in their panels, all in parts of a block of 32 (kernels/fast/dot_format.h).
+bool panel_has_dot_numbers(DType dtype);
+
 // True if matrices of `dtype` with rows of K values can be packed.
 bool panel_supports(DType dtype, std::int64_t k);
 

@@ -90,8 +90,20 @@ TEST(AssignPrecision, NothingIfNothingIsAsked) {
   EXPECT_EQ(after("assign-precision", kMatmuls), kMatmuls);
 }
 
+// kMatmuls has the three types with lanes of quants; blocks of 256 need longer rows.
+TEST(AssignPrecision, EveryTypeThatAnInt8KernelReadsTakesIt) {
+  for (const std::string_view type : {"q5_0", "q5_1", "q4_k", "q5_k", "q6_k"}) {
+    std::string in(kMatmuls);
+    while (in.find("64") != std::string::npos) in = replaced(in, "64", "256");
+    for (const std::string_view old : {"q4_0", "q4_1", "q8_0"}) in = replaced(in, old, type);
+    const std::string out = after("assign-precision", in, context_of(DType::F32, true));
+    EXPECT_NE(out.find("q8a[T,256] = quantize_q8a(%x)"), std::string::npos) << type << "\n" << out;
+    EXPECT_NE(out.find("q8a[T,256] = quantize_q8a(%2)"), std::string::npos) << type << "\n" << out;
+  }
+}
+
 TEST(AssignPrecision, OtherWeightsKeepTheirActivations) {
-  for (const std::string_view type : {"f32", "f16", "q5_0", "q5_1"}) {
+  for (const std::string_view type : {"f32", "f16", "iq4_nl"}) {
     std::string in(kMatmuls);
     for (const std::string_view old : {"q4_0", "q4_1", "q8_0"}) in = replaced(in, old, type);
     EXPECT_EQ(after("assign-precision", in, context_of(DType::F32, true)), in) << type;

@@ -182,8 +182,8 @@ TEST(BlockFormats, Q8AByHand) {
   values[4] = 0.5f;
   const BlockQ8A block = encode_q8a_block(values);
   EXPECT_EQ(block.scale, 2);
-  EXPECT_EQ(block.sum, 8);  // scale * quant_sum, not the 8.5 of the unrounded values
-  EXPECT_EQ(block.quant_sum, 127 + 2 + 2 - 127);
+  EXPECT_EQ(block.sum, 8);  // scale * sum of quants, not the 8.5 of the unrounded values
+  EXPECT_EQ(block.offset, -128 * (127 + 2 + 2 - 127));
   EXPECT_EQ(block.quants[0], 127);
   EXPECT_EQ(block.quants[1], 2);
   EXPECT_EQ(block.quants[2], 2);

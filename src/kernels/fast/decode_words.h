@@ -101,10 +101,9 @@ static inline void decode_q5_k(const WordBlock& block) {
   }
 }
 
-static inline void decode_q6_k(const WordBlock& block) {
+// Scales of the sixteen parts of q6_k: its f16 value times a signed byte.
+HONE_INLINE void signed_scales(const WordBlock& block, Vec16* scale) {
   const Vec16 d = load_f16(block.halves);
-  const Vec16i offset = broadcast_i(32);
-  Vec16 scale[16];
   for (std::int64_t p = 0; p < 16; p += 4) {
     Vec16i word = word_at(block, 48 + p / 4);
     for (std::int64_t b = 0; b < 4; ++b) {
@@ -112,6 +111,12 @@ static inline void decode_q6_k(const WordBlock& block) {
       word = shift_right_logical<8>(word);
     }
   }
+}
+
+static inline void decode_q6_k(const WordBlock& block) {
+  const Vec16i offset = broadcast_i(32);
+  Vec16 scale[16];
+  signed_scales(block, scale);
   for (std::int64_t half = 0; half < 2; ++half) {
     for (std::int64_t j = 0; j < 8; ++j) {
       const Vec16i first = word_at(block, half * 16 + j);

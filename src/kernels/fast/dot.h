@@ -1,12 +1,14 @@
-// Exact integer dots of one block of 32 values of k: 16 columns of a panel (tensor/panel_layout.h) with rows
-// of q8a.
+// Exact integer dots of one part of a block of 32 k: 16 columns of each of kPanels panels with kRows rows of
+// q8a.
 //
-//   dot_block_8<R>(quants, x, stride, out)        q8_0: out[r][l] = sum over j of (quants - 128) * x quants
-//   dot_block_4<R, centred>(quants, x, stride, out)   q4: of (quants - 8) if centred (q4_0), else of quants
-//   (q4_1)
+//   dot_part<W, R, P>(blocks, panel_bytes, index, part, x, stride, out)
+//     out[r][p][l] = sum over k of the part of (number - kZero) * x quants     (fast/dot_format.h)
 //
-// Row r of x is at x + r * stride blocks. kDotRows is the number of rows that the level's registers hold.
+// `blocks` are those of the first panel (dot_blocks_at); those of the next lie panel_bytes further. Row r of
+// x is at x + r * stride blocks. kDotRows rows of kDotPanels panels are what the level's registers hold.
 #pragma once
+
+#include "kernels/fast/dot_format.h"
 
 #if HONE_ISA_LEVEL == 2
 #include "kernels/fast/dot_avx512.h"

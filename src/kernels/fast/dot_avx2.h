@@ -4,12 +4,13 @@
 
 #include <immintrin.h>
 
-#include "kernels/fast/vec16.h"
+#include "kernels/fast/dot_format.h"
 #include "tensor/block_formats.h"
 
 namespace hone::kernels::HONE_ISA_NAMESPACE {
 
 inline constexpr int kDotRows = 6;
+inline constexpr int kDotPanels = 1;
 
 HONE_INLINE __m256i broadcast_group(const std::int8_t* x) {
   std::int32_t four;
@@ -71,30 +72,72 @@ HONE_INLINE void dot_half_4(const std::uint8_t* quants, const BlockQ8A* x, std::
 #pragma GCC unroll 16
   for (std::int64_t r = 0; r < kRows; ++r) {
     out[r] = _mm256_madd_epi16(out[r], _mm256_set1_epi16(1));
-    if constexpr (kCentred) out[r] = _mm256_sub_epi32(out[r], _mm256_set1_epi32(8 * x[r * stride].quant_sum));
+    if constexpr (kCentred) out[r] = _mm256_add_epi32(out[r], _mm256_set1_epi32(x[r * stride].offset / 16));
   }
 }
 
-template <int kRows>
-HONE_INLINE void dot_block_8(const std::uint8_t* quants, const BlockQ8A* x, std::int64_t stride,
-                             Vec16i* out) {
-  __m256i low[kRows];
-  __m256i high[kRows];
-  dot_half_8<kRows>(quants, x, stride, low);
-  dot_half_8<kRows>(quants + 32, x, stride, high);
-#pragma GCC unroll 16
-  for (std::int64_t r = 0; r < kRows; ++r) out[r] = {low[r], high[r]};
+HONE_INLINE __m256i half_of(Vec16i a, bool high) {
+  return high ? a.high : a.low;
 }
 
-template <int kRows, bool kCentred>
-HONE_INLINE void dot_block_4(const std::uint8_t* quants, const BlockQ8A* x, std::int64_t stride,
-                             Vec16i* out) {
+// Formats of five and six bits: a pair is at most 2 * 31 * 127 = 7874 and four of them are 31496, or
+// 2 * 32 * 127 = 8128 in magnitude and four of them 32512: four groups are added in 16 bits.
+template <DType kWeight, int kRows, bool kHigh>
+HONE_INLINE void dot_half(const std::byte* blocks, std::int64_t index, int part, const BlockQ8A* x,
+                          std::int64_t stride, __m256i* out) {
+  using Format = DotFormat<kWeight>;
+  constexpr std::int64_t kGroups = 8 / Format::kParts;
+#pragma GCC unroll 2
+  for (std::int64_t four = 0; four < kGroups; four += 4) {
+    __m256i pairs[kRows];
+#pragma GCC unroll 4
+    for (std::int64_t i = 0; i < 4; ++i) {
+      const std::int64_t g = part * kGroups + four + i;
+      const __m256i w = half_of(dot_group<kWeight>(blocks, index, g), kHigh);
+      const __m256i magnitude = Format::kParts == 1 ? w : _mm256_abs_epi8(w);
+#pragma GCC unroll 16
+      for (std::int64_t r = 0; r < kRows; ++r) {
+        __m256i group = broadcast_group(x[r * stride].quants + g * 4);
+        if constexpr (Format::kParts != 1) group = _mm256_sign_epi8(group, w);
+        const __m256i products = _mm256_maddubs_epi16(magnitude, group);
+        pairs[r] = i == 0 ? products : _mm256_add_epi16(pairs[r], products);
+      }
+      end_step<kRows>(pairs);
+    }
+#pragma GCC unroll 16
+    for (std::int64_t r = 0; r < kRows; ++r) {
+      const __m256i sums = _mm256_madd_epi16(pairs[r], _mm256_set1_epi16(1));
+      out[r] = four == 0 ? sums : _mm256_add_epi32(out[r], sums);
+    }
+  }
+  if constexpr (Format::kZero != 0) {
+#pragma GCC unroll 16
+    for (std::int64_t r = 0; r < kRows; ++r) {
+      const std::int32_t zero = x[r * stride].offset / (128 / Format::kZero);
+      out[r] = _mm256_add_epi32(out[r], _mm256_set1_epi32(zero));
+    }
+  }
+}
+
+template <DType kWeight, int kRows, int kPanels>
+HONE_INLINE void dot_part(const std::byte* blocks, std::int64_t, std::int64_t index, int part,
+                          const BlockQ8A* x, std::int64_t stride, Vec16i (&out)[kRows][kPanels]) {
+  static_assert(kPanels == 1);
   __m256i low[kRows];
   __m256i high[kRows];
-  dot_half_4<kRows, kCentred>(quants, x, stride, low);
-  dot_half_4<kRows, kCentred>(quants + 32, x, stride, high);
+  const auto* quants = reinterpret_cast<const std::uint8_t*>(blocks);
+  if constexpr (kWeight == DType::Q8_0) {
+    dot_half_8<kRows>(quants, x, stride, low);
+    dot_half_8<kRows>(quants + 32, x, stride, high);
+  } else if constexpr (kWeight == DType::Q4_0 || kWeight == DType::Q4_1) {
+    dot_half_4<kRows, kWeight == DType::Q4_0>(quants, x, stride, low);
+    dot_half_4<kRows, kWeight == DType::Q4_0>(quants + 32, x, stride, high);
+  } else {
+    dot_half<kWeight, kRows, false>(blocks, index, part, x, stride, low);
+    dot_half<kWeight, kRows, true>(blocks, index, part, x, stride, high);
+  }
 #pragma GCC unroll 16
-  for (std::int64_t r = 0; r < kRows; ++r) out[r] = {low[r], high[r]};
+  for (std::int64_t r = 0; r < kRows; ++r) out[r][0] = {low[r], high[r]};
 }
 
 }  // namespace hone::kernels::HONE_ISA_NAMESPACE

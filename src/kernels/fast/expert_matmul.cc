@@ -4,11 +4,12 @@
 // fast/matmul_int8.h), so its bits depend neither on which expert the other rows chose nor on how many chose
 // the same.
 //
-// Up to kFewRows rows: a tile is one row and kPanelsPerTile panels of its expert. More: a tile is one expert
+// Up to kRowByRow rows: a tile is one row and kPanelsPerTile panels of its expert. More: a tile is one expert
 // and kPanelsPerTile of its panels; the rows that chose the expert are copied to scratch, up to kTileRows at
 // a time, and multiplied as one block, so that a panel is read once for all of them. A tile whose expert
 // nobody chose only looks through the numbers. Where every token has the same experts (the heads of an
 // attention), it looks through those of one token.
+#include "kernels/fast/axes.h"
 #include "kernels/fast/matmul_float.h"
 #include "kernels/fast/matmul_int8.h"
 #include "kernels/fast/matmul_kernels.h"
@@ -18,7 +19,7 @@ namespace hone::kernels::HONE_ISA_NAMESPACE {
 namespace {
 
 constexpr std::int64_t kPanelsPerTile = 4;
-constexpr std::int64_t kFewRows = 16;
+constexpr std::int64_t kRowByRow = 16;
 
 struct Sizes {
   std::int64_t rows, chosen;  // rows of the output; J
@@ -54,12 +55,12 @@ Sizes sizes_of(const Call& call) {
 
 std::int64_t tile_count(const Call& call) {
   const Sizes s = sizes_of(call);
-  return s.tiles * (s.rows <= kFewRows ? s.rows : s.experts);
+  return s.tiles * (s.rows <= kRowByRow ? s.rows : s.experts);
 }
 
 std::int64_t scratch_bytes(const Call& call) {
   const Sizes s = sizes_of(call);
-  return kSegmentBytes + kTileSumsBytes + kTileRows * s.row_bytes;
+  return kSegmentBytes + kPanelsPerTile * kPanelSumsBytes + kTileRows * s.row_bytes;
 }
 
 const std::byte* row_of(const Call& call, const Sizes& s, std::int64_t row) {
@@ -83,19 +84,21 @@ void multiply_rows(const Call& call, const Sizes& s, std::int64_t expert, std::i
   const auto* matrix = static_cast<const std::byte*>(w.data) + expert * panels * bytes;
   auto* decoded = reinterpret_cast<float*>(call.scratch);
   auto* sums = reinterpret_cast<float*>(call.scratch + kSegmentBytes);
-  for (std::int64_t panel = first_panel; panel < panels && panel < first_panel + kPanelsPerTile; ++panel) {
-    if (s.int8) {
-      matmul_tile_int8_of(w.dtype, reinterpret_cast<const BlockQ8A*>(x), s.k / 32, matrix + panel * bytes,
-                          s.k, count, sums);
-    } else {
-      matmul_tile_float_of(w.dtype, reinterpret_cast<const float*>(x), s.k, matrix + panel * bytes, s.k,
-                           count, decoded, sums);
-    }
-    const std::int64_t left = s.n - panel * kPanelColumns;
-    const int columns = static_cast<int>(left < kPanelColumns ? left : kPanelColumns);
-    auto* out = static_cast<float*>(call.outputs[0].data) + panel * kPanelColumns;
+  const std::int64_t here = smaller(kPanelsPerTile, panels - first_panel);
+  const std::byte* panel = matrix + first_panel * bytes;
+  if (s.int8) {
+    matmul_tile_int8_of(w.dtype, reinterpret_cast<const BlockQ8A*>(x), s.k / 32, panel, s.k, count, here,
+                        sums);
+  } else {
+    matmul_tile_float_of(w.dtype, reinterpret_cast<const float*>(x), s.k, panel, s.k, count, here, decoded,
+                         sums);
+  }
+  for (std::int64_t p = 0; p < here; ++p) {
+    const std::int64_t column = (first_panel + p) * kPanelColumns;
+    const int columns = static_cast<int>(smaller(kPanelColumns, s.n - column));
+    auto* out = static_cast<float*>(call.outputs[0].data) + column;
     for (int r = 0; r < count; ++r) {
-      store_tile_row(out + rows[r] * s.out_stride, load(sums + r * 16), columns);
+      store_tile_row(out + rows[r] * s.out_stride, load(sums + (p * kTileRows + r) * 16), columns);
     }
   }
 }
@@ -104,14 +107,14 @@ void run(const Call& call, std::int64_t tile) {
   const Sizes s = sizes_of(call);
   const std::int32_t* experts = static_cast<const std::int32_t*>(call.inputs[2].data);
   const std::int64_t panel = tile % s.tiles * kPanelsPerTile;
-  if (s.rows <= kFewRows) {
+  if (s.rows <= kRowByRow) {
     const std::int64_t row = tile / s.tiles;
     const std::int64_t at = row / s.chosen * s.expert_stride + row % s.chosen;
     multiply_rows(call, s, experts[at], panel, row_of(call, s, row), &row, 1);
     return;
   }
   const std::int64_t expert = tile / s.tiles;
-  std::byte* x = call.scratch + kSegmentBytes + kTileSumsBytes;
+  std::byte* x = call.scratch + kSegmentBytes + kPanelsPerTile * kPanelSumsBytes;
   std::int64_t rows[kTileRows];
   int count = 0;
   std::int64_t begin = 0;

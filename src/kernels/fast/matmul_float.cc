@@ -15,14 +15,11 @@ void run(const Call& call, std::int64_t tile) {
   const MatmulTile t = matmul_tile(s, tile);
   const TensorView& w = call.inputs[1];
   const auto* x = static_cast<const float*>(call.inputs[0].data) + t.first_row * s.x_stride;
-  const auto* panel = static_cast<const std::byte*>(w.data) + t.panel * panel_shape(w.dtype, s.k).bytes;
+  const auto* panel = static_cast<const std::byte*>(w.data) + t.first_panel * panel_shape(w.dtype, s.k).bytes;
   auto* decoded = reinterpret_cast<float*>(call.scratch);
   auto* sums = reinterpret_cast<float*>(call.scratch + kSegmentBytes);
-  matmul_tile_float_of(w.dtype, x, s.x_stride, panel, s.k, t.rows, decoded, sums);
-  auto* out =
-      static_cast<float*>(call.outputs[0].data) + t.first_row * s.out_stride + t.panel * kPanelColumns;
-  for (std::int64_t r = 0; r < t.rows; ++r)
-    store_tile_row(out + r * s.out_stride, load(sums + r * 16), t.columns);
+  matmul_tile_float_of(w.dtype, x, s.x_stride, panel, s.k, t.rows, t.panels, decoded, sums);
+  store_tile(call, s, t, sums, [](const float* from) { return load(from); });
 }
 
 constexpr Kernel kKernels[] = {{HONE_KERNEL_NAME("matmul.f32.panel16"), "matmul", kThisIsa, false,

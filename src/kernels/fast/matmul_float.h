@@ -1,7 +1,7 @@
-// x f32 times one panel of weights, in f32.
+// x f32 times panels of weights, in f32.
 //
-// The order of additions of every output, on every ISA level and for every count of rows: k is cut into
-// segments of 256; within a segment one chain acc = fma(x[k], w[k], acc) from 0 in the order of k; the
+// The order of additions of every output, on every ISA level and for every count of rows and panels: k is cut
+// into segments of 256; within a segment one chain acc = fma(x[k], w[k], acc) from 0 in the order of k; the
 // segments' sums are added to the total, from 0, in order. Quantised weights are first decoded to f32 exactly
 // as decode_row does it.
 #pragma once
@@ -12,8 +12,8 @@
 namespace hone::kernels::HONE_ISA_NAMESPACE {
 
 inline constexpr std::int64_t kSegment = 256;
-// Scratch: one segment of decoded weights, then the sums of one tile.
-inline constexpr std::int64_t kSegmentBytes = kSegment * 16 * 4;
+// Scratch: a segment of decoded weights of each panel of a step.
+inline constexpr std::int64_t kSegmentBytes = kFloatPanels * kSegment * 16 * 4;
 
 template <DType kWeight>
 HONE_INLINE Vec16 load_weights(const void* elements, std::int64_t k) {
@@ -26,33 +26,58 @@ HONE_INLINE Vec16 load_weights(const void* elements, std::int64_t k) {
   }
 }
 
-// sums[r] += the chain of row r over `count` values of k, for kRows rows. x and weights start at the segment.
-template <DType kWeight, int kRows>
-static void add_segment(const float* x, std::int64_t x_stride, const void* weights, std::int64_t count,
-                        float* sums) {
-  Vec16 acc[kRows];
+// sums[p * kTileRows + r] += the chain of row r and panel p over `count` values of k, for kRows rows of
+// kPanels panels, `panel_bytes` apart. x and weights start at the segment.
+template <DType kWeight, int kRows, int kPanels>
+static void add_segment(const float* x, std::int64_t x_stride, const std::byte* weights,
+                        std::int64_t panel_bytes, std::int64_t count, float* sums) {
+  Vec16 acc[kRows][kPanels];
 #pragma GCC unroll 16
-  for (std::int64_t r = 0; r < kRows; ++r) acc[r] = zero16();
+  for (std::int64_t r = 0; r < kRows; ++r) {
+#pragma GCC unroll 4
+    for (int p = 0; p < kPanels; ++p) acc[r][p] = zero16();
+  }
   for (std::int64_t k = 0; k < count; ++k) {
-    const Vec16 w = load_weights<kWeight>(weights, k);
+    Vec16 w[kPanels];
+#pragma GCC unroll 4
+    for (int p = 0; p < kPanels; ++p) w[p] = load_weights<kWeight>(weights + p * panel_bytes, k);
 #pragma GCC unroll 16
-    for (std::int64_t r = 0; r < kRows; ++r) acc[r] = fma(broadcast(x[r * x_stride + k]), w, acc[r]);
+    for (std::int64_t r = 0; r < kRows; ++r) {
+      const Vec16 factor = broadcast(x[r * x_stride + k]);
+#pragma GCC unroll 4
+      for (int p = 0; p < kPanels; ++p) acc[r][p] = fma(factor, w[p], acc[r][p]);
+    }
   }
 #pragma GCC unroll 16
-  for (std::int64_t r = 0; r < kRows; ++r) store(sums + r * 16, add(load(sums + r * 16), acc[r]));
+  for (std::int64_t r = 0; r < kRows; ++r) {
+#pragma GCC unroll 4
+    for (int p = 0; p < kPanels; ++p) {
+      float* sum = sums + (std::int64_t{p} * kTileRows + r) * 16;
+      store(sum, add(load(sum), acc[r][p]));
+    }
+  }
 }
 
-template <DType kWeight>
-static void add_segment_rows(const float* x, std::int64_t x_stride, const void* weights, std::int64_t count,
-                             int rows, float* sums) {
+template <DType kWeight, int kPanels>
+static void add_segment_rows(const float* x, std::int64_t x_stride, const std::byte* weights,
+                             std::int64_t panel_bytes, std::int64_t count, int rows, float* sums) {
   std::int64_t r = 0;
   for (; r + kFloatRows <= rows; r += kFloatRows) {
-    add_segment<kWeight, kFloatRows>(x + r * x_stride, x_stride, weights, count, sums + r * 16);
+    add_segment<kWeight, kFloatRows, kPanels>(x + r * x_stride, x_stride, weights, panel_bytes, count,
+                                              sums + r * 16);
   }
   for (; r + 3 <= rows; r += 3) {
-    add_segment<kWeight, 3>(x + r * x_stride, x_stride, weights, count, sums + r * 16);
+    add_segment<kWeight, 3, kPanels>(x + r * x_stride, x_stride, weights, panel_bytes, count, sums + r * 16);
   }
-  for (; r < rows; ++r) add_segment<kWeight, 1>(x + r * x_stride, x_stride, weights, count, sums + r * 16);
+  for (; r < rows; ++r) {
+    add_segment<kWeight, 1, kPanels>(x + r * x_stride, x_stride, weights, panel_bytes, count, sums + r * 16);
+  }
+}
+
+static inline void clear_sums(int rows, std::int64_t panels, float* sums) {
+  for (std::int64_t p = 0; p < panels; ++p) {
+    for (std::int64_t r = 0; r < rows; ++r) store(sums + (p * kTileRows + r) * 16, zero16());
+  }
 }
 
 // Decodes `count` values of k from `first` on (multiples of 32 but for plain types) to out [count,16].
@@ -92,27 +117,46 @@ static void decode_segment(const std::byte* panel, const PanelShape& shape, std:
   }
 }
 
-// The sums of `rows` <= kTileRows rows of x (x_stride floats apart) with one panel: sums [rows,16].
+// Adds the segment [k, k + count) of kPanels panels to sums. `decoded` has room for kSegmentBytes.
+template <DType kWeight, int kPanels>
+static void add_panels(const float* x, std::int64_t x_stride, const std::byte* panel, const PanelShape& shape,
+                       std::int64_t k, std::int64_t count, int rows, float* decoded, float* sums) {
+  constexpr bool kPlain = kWeight == DType::F32 || kWeight == DType::F16 || kWeight == DType::BF16;
+  if constexpr (kPlain) {
+    // Decoding once pays when more than one group of rows reads the result; f32 needs none.
+    if (kWeight == DType::F32 || rows <= kFloatRows) {
+      constexpr std::int64_t kStep = kWeight == DType::F32 ? 64 : 32;
+      return add_segment_rows<kWeight, kPanels>(x + k, x_stride, panel + k * kStep, shape.bytes, count, rows,
+                                                sums);
+    }
+  }
+  if constexpr (kWeight != DType::F32) {
+    for (int p = 0; p < kPanels; ++p) {
+      decode_segment<kWeight>(panel + p * shape.bytes, shape, k, count, decoded + p * kSegment * 16);
+    }
+    add_segment_rows<DType::F32, kPanels>(x + k, x_stride, reinterpret_cast<const std::byte*>(decoded),
+                                          kSegment * 16 * 4, count, rows, sums);
+  }
+}
+
+// The sums of `rows` <= kTileRows rows of x (x_stride floats apart) with `panels` panels behind one another:
+// sums [panels,kTileRows,16]. A segment of x goes by all panels before the next one: it stays in the cache.
 template <DType kWeight>
 static void matmul_tile_float(const float* x, std::int64_t x_stride, const std::byte* panel,
-                              std::int64_t k_count, int rows, float* decoded, float* sums) {
-  constexpr bool kPlain = kWeight == DType::F32 || kWeight == DType::F16 || kWeight == DType::BF16;
-  // Decoding once pays when more than one group of rows reads the result; f32 needs none.
-  const bool direct = kPlain && (kWeight == DType::F32 || rows <= kFloatRows);
+                              std::int64_t k_count, int rows, std::int64_t panels, float* decoded,
+                              float* sums) {
   const PanelShape shape = panel_shape(kWeight, k_count);
-  for (std::int64_t r = 0; r < rows; ++r) store(sums + r * 16, zero16());
+  clear_sums(rows, panels, sums);
   for (std::int64_t k = 0; k < k_count; k += kSegment) {
     const std::int64_t count = k_count - k < kSegment ? k_count - k : kSegment;
-    if constexpr (kPlain) {
-      if (direct) {
-        constexpr std::int64_t kStep = kWeight == DType::F32 ? 64 : 32;
-        add_segment_rows<kWeight>(x + k, x_stride, panel + k * kStep, count, rows, sums);
-        continue;
-      }
+    std::int64_t p = 0;
+    for (; p + kFloatPanels <= panels; p += kFloatPanels) {
+      add_panels<kWeight, kFloatPanels>(x, x_stride, panel + p * shape.bytes, shape, k, count, rows, decoded,
+                                        sums + p * kTileRows * 16);
     }
-    if constexpr (kWeight != DType::F32) {
-      decode_segment<kWeight>(panel, shape, k, count, decoded);
-      add_segment_rows<DType::F32>(x + k, x_stride, decoded, count, rows, sums);
+    for (; p < panels; ++p) {
+      add_panels<kWeight, 1>(x, x_stride, panel + p * shape.bytes, shape, k, count, rows, decoded,
+                             sums + p * kTileRows * 16);
     }
   }
 }
@@ -120,50 +164,54 @@ static void matmul_tile_float(const float* x, std::int64_t x_stride, const std::
 // The same for a type whose values decode_panel gives: block-quantised ones that have no lanes of quants, f8
 // and f64 (rounded to f32).
 static inline void matmul_tile_decoded(DType weight, const float* x, std::int64_t x_stride,
-                                       const std::byte* panel, std::int64_t k_count, int rows, float* decoded,
-                                       float* sums) {
-  for (std::int64_t r = 0; r < rows; ++r) store(sums + r * 16, zero16());
+                                       const std::byte* panel, std::int64_t k_count, int rows,
+                                       std::int64_t panels, float* decoded, float* sums) {
+  const std::int64_t bytes = panel_shape(weight, k_count).bytes;
+  clear_sums(rows, panels, sums);
   for (std::int64_t k = 0; k < k_count; k += kSegment) {
     const std::int64_t count = k_count - k < kSegment ? k_count - k : kSegment;
-    decode_panel(weight, panel, k, count, decoded);
-    add_segment_rows<DType::F32>(x + k, x_stride, decoded, count, rows, sums);
+    for (std::int64_t p = 0; p < panels; ++p) {
+      decode_panel(weight, panel + p * bytes, k, count, decoded);
+      add_segment_rows<DType::F32, 1>(x + k, x_stride, reinterpret_cast<const std::byte*>(decoded), 0, count,
+                                      rows, sums + p * kTileRows * 16);
+    }
   }
 }
 
 HONE_INLINE void matmul_tile_float_of(DType weight, const float* x, std::int64_t x_stride,
-                                      const std::byte* panel, std::int64_t k_count, int rows, float* decoded,
-                                      float* sums) {
+                                      const std::byte* panel, std::int64_t k_count, int rows,
+                                      std::int64_t panels, float* decoded, float* sums) {
   switch (weight) {
     case DType::F32:
-      return matmul_tile_float<DType::F32>(x, x_stride, panel, k_count, rows, decoded, sums);
+      return matmul_tile_float<DType::F32>(x, x_stride, panel, k_count, rows, panels, decoded, sums);
     case DType::F16:
-      return matmul_tile_float<DType::F16>(x, x_stride, panel, k_count, rows, decoded, sums);
+      return matmul_tile_float<DType::F16>(x, x_stride, panel, k_count, rows, panels, decoded, sums);
     case DType::BF16:
-      return matmul_tile_float<DType::BF16>(x, x_stride, panel, k_count, rows, decoded, sums);
+      return matmul_tile_float<DType::BF16>(x, x_stride, panel, k_count, rows, panels, decoded, sums);
     case DType::Q4_0:
-      return matmul_tile_float<DType::Q4_0>(x, x_stride, panel, k_count, rows, decoded, sums);
+      return matmul_tile_float<DType::Q4_0>(x, x_stride, panel, k_count, rows, panels, decoded, sums);
     case DType::Q4_1:
-      return matmul_tile_float<DType::Q4_1>(x, x_stride, panel, k_count, rows, decoded, sums);
+      return matmul_tile_float<DType::Q4_1>(x, x_stride, panel, k_count, rows, panels, decoded, sums);
     case DType::Q8_0:
-      return matmul_tile_float<DType::Q8_0>(x, x_stride, panel, k_count, rows, decoded, sums);
+      return matmul_tile_float<DType::Q8_0>(x, x_stride, panel, k_count, rows, panels, decoded, sums);
     case DType::Q2_K:
-      return matmul_tile_float<DType::Q2_K>(x, x_stride, panel, k_count, rows, decoded, sums);
+      return matmul_tile_float<DType::Q2_K>(x, x_stride, panel, k_count, rows, panels, decoded, sums);
     case DType::Q3_K:
-      return matmul_tile_float<DType::Q3_K>(x, x_stride, panel, k_count, rows, decoded, sums);
+      return matmul_tile_float<DType::Q3_K>(x, x_stride, panel, k_count, rows, panels, decoded, sums);
     case DType::Q4_K:
-      return matmul_tile_float<DType::Q4_K>(x, x_stride, panel, k_count, rows, decoded, sums);
+      return matmul_tile_float<DType::Q4_K>(x, x_stride, panel, k_count, rows, panels, decoded, sums);
     case DType::Q5_K:
-      return matmul_tile_float<DType::Q5_K>(x, x_stride, panel, k_count, rows, decoded, sums);
+      return matmul_tile_float<DType::Q5_K>(x, x_stride, panel, k_count, rows, panels, decoded, sums);
     case DType::Q6_K:
-      return matmul_tile_float<DType::Q6_K>(x, x_stride, panel, k_count, rows, decoded, sums);
+      return matmul_tile_float<DType::Q6_K>(x, x_stride, panel, k_count, rows, panels, decoded, sums);
     case DType::Q5_0:
-      return matmul_tile_float<DType::Q5_0>(x, x_stride, panel, k_count, rows, decoded, sums);
+      return matmul_tile_float<DType::Q5_0>(x, x_stride, panel, k_count, rows, panels, decoded, sums);
     case DType::Q5_1:
-      return matmul_tile_float<DType::Q5_1>(x, x_stride, panel, k_count, rows, decoded, sums);
+      return matmul_tile_float<DType::Q5_1>(x, x_stride, panel, k_count, rows, panels, decoded, sums);
     case DType::IQ4_NL:
-      return matmul_tile_float<DType::IQ4_NL>(x, x_stride, panel, k_count, rows, decoded, sums);
+      return matmul_tile_float<DType::IQ4_NL>(x, x_stride, panel, k_count, rows, panels, decoded, sums);
     default:
-      return matmul_tile_decoded(weight, x, x_stride, panel, k_count, rows, decoded, sums);
+      return matmul_tile_decoded(weight, x, x_stride, panel, k_count, rows, panels, decoded, sums);
   }
 }
 

@@ -16,13 +16,10 @@ void run(const Call& call, std::int64_t tile) {
   const TensorView& w = call.inputs[1];
   const std::int64_t x_stride = s.x_stride / 32;
   const auto* x = static_cast<const BlockQ8A*>(call.inputs[0].data) + t.first_row * x_stride;
-  const auto* panel = static_cast<const std::byte*>(w.data) + t.panel * panel_shape(w.dtype, s.k).bytes;
+  const auto* panel = static_cast<const std::byte*>(w.data) + t.first_panel * panel_shape(w.dtype, s.k).bytes;
   auto* sums = reinterpret_cast<float*>(call.scratch);
-  matmul_tile_int8_of(w.dtype, x, x_stride, panel, s.k, t.rows, sums);
-  auto* out =
-      static_cast<float*>(call.outputs[0].data) + t.first_row * s.out_stride + t.panel * kPanelColumns;
-  for (std::int64_t r = 0; r < t.rows; ++r)
-    store_tile_row(out + r * s.out_stride, load(sums + r * 16), t.columns);
+  matmul_tile_int8_of(w.dtype, x, x_stride, panel, s.k, t.rows, t.panels, sums);
+  store_tile(call, s, t, sums, [](const float* from) { return load(from); });
 }
 
 constexpr Kernel kKernels[] = {{HONE_KERNEL_NAME("matmul.q8a.panel16"), "matmul", kThisIsa, false,

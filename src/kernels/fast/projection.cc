@@ -20,7 +20,6 @@ namespace {
 
 constexpr std::int64_t kWide = 128;
 constexpr std::int64_t kNarrow = 32;
-constexpr std::int64_t kFewRows = 8;
 // One row's factor per row of the tile, behind the segment that the float kernels decode to.
 constexpr std::int64_t kFactorBytes = std::int64_t{kTileRows} * 4;
 
@@ -54,17 +53,17 @@ std::int64_t scratch_bytes(const Call& call) {
     if (section.cosine >= 0 && section.head / kPanelColumns > panels) panels = section.head / kPanelColumns;
     gated = gated || section.gate >= 0;
   }
-  return kSegmentBytes + kFactorBytes + (gated ? 2 : 1) * panels * kTileSumsBytes +
-         (terms_of(call) == 2 ? kTileSumsBytes : 0);
+  return kSegmentBytes + kFactorBytes + (gated ? 2 : 1) * panels * kPanelSumsBytes +
+         (terms_of(call) == 2 ? kPanelSumsBytes : 0);
 }
 
-// The sums of rows with two terms each: those of both, added. `pairs` has room for the sums of one tile.
+// The sums of rows with two terms each: those of both, added. `pairs` has room for the sums of a panel.
 void multiply_pairs(DType weight, const BlockQ8A* x, std::int64_t x_stride, const std::byte* panel,
                     std::int64_t k, int rows, float* pairs, float* sums) {
   constexpr int kPairs = kTileRows / 2;
   for (int first = 0; first < rows; first += kPairs) {
     const int count = rows - first < kPairs ? rows - first : kPairs;
-    matmul_tile_int8_of(weight, x + 2 * first * x_stride, x_stride, panel, k, 2 * count, pairs);
+    matmul_tile_int8_of(weight, x + 2 * first * x_stride, x_stride, panel, k, 2 * count, 1, pairs);
     for (int r = 0; r < count; ++r)
       store(sums + (first + r) * 16, add(load(pairs + 2 * r * 16), load(pairs + (2 * r + 1) * 16)));
   }
@@ -76,21 +75,20 @@ void multiply_panels(const Call& call, const TensorView& w, const ProjectionTile
   const std::int64_t k = w.shape[1];
   const std::int64_t x_stride = x.rank > 1 ? x.strides[x.rank - 2] : k;
   const std::int64_t panel_bytes = panel_shape(w.dtype, k).bytes;
-  const std::int64_t first = tile.first_column / kPanelColumns;
   const std::int64_t count = blocks_of(tile.columns, kPanelColumns);
-  for (std::int64_t p = 0; p < count; ++p) {
-    const auto* panel = static_cast<const std::byte*>(w.data) + (first + p) * panel_bytes;
-    float* out = sums + p * (kTileSumsBytes / 4);
-    if (terms_of(call) == 2) {
-      const auto* rows = static_cast<const BlockQ8A*>(x.data) + 2 * tile.first_row * (x_stride / 32);
-      multiply_pairs(w.dtype, rows, x_stride / 32, panel, k, tile.rows, pairs, out);
-    } else if (x.dtype == DType::Q8A) {
-      const auto* rows = static_cast<const BlockQ8A*>(x.data) + tile.first_row * (x_stride / 32);
-      matmul_tile_int8_of(w.dtype, rows, x_stride / 32, panel, k, tile.rows, out);
-    } else {
-      const auto* rows = static_cast<const float*>(x.data) + tile.first_row * x_stride;
-      matmul_tile_float_of(w.dtype, rows, x_stride, panel, k, tile.rows, decoded, out);
+  const auto* panel = static_cast<const std::byte*>(w.data) + tile.first_column / kPanelColumns * panel_bytes;
+  if (terms_of(call) == 2) {
+    const auto* rows = static_cast<const BlockQ8A*>(x.data) + 2 * tile.first_row * (x_stride / 32);
+    for (std::int64_t p = 0; p < count; ++p) {
+      multiply_pairs(w.dtype, rows, x_stride / 32, panel + p * panel_bytes, k, tile.rows, pairs,
+                     sums + p * (kPanelSumsBytes / 4));
     }
+  } else if (x.dtype == DType::Q8A) {
+    const auto* rows = static_cast<const BlockQ8A*>(x.data) + tile.first_row * (x_stride / 32);
+    matmul_tile_int8_of(w.dtype, rows, x_stride / 32, panel, k, tile.rows, count, sums);
+  } else {
+    const auto* rows = static_cast<const float*>(x.data) + tile.first_row * x_stride;
+    matmul_tile_float_of(w.dtype, rows, x_stride, panel, k, tile.rows, count, decoded, sums);
   }
 }
 
@@ -127,7 +125,7 @@ void run(const Call& call, std::int64_t index) {
   auto* decoded = reinterpret_cast<float*>(call.scratch);
   auto* factors = reinterpret_cast<float*>(call.scratch + kSegmentBytes);
   auto* sums = factors + kTileRows;
-  float* gates = sums + blocks_of(tile.columns, kPanelColumns) * (kTileSumsBytes / 4);
+  float* gates = sums + blocks_of(tile.columns, kPanelColumns) * (kPanelSumsBytes / 4);
   float* pairs = gates + (tile.section.gate < 0 ? 0 : gates - sums);
   multiply_panels(call, call.inputs[tile.section.weight], tile, decoded, sums, pairs);
   if (tile.section.gate >= 0)
@@ -137,7 +135,7 @@ void run(const Call& call, std::int64_t index) {
     alignas(64) float values[kLargestHead];
     const Vec16 factor = broadcast(scaled ? factors[row] : 1.0F);
     for (int c = 0; c < tile.columns; c += 16) {
-      const std::int64_t at = c / 16 * (kTileSumsBytes / 4) + row * 16;
+      const std::int64_t at = c / 16 * (kPanelSumsBytes / 4) + row * 16;
       Vec16 value = load(sums + at);
       if (scaled) value = mul(value, factor);
       if (tile.section.gate >= 0) {

@@ -20,7 +20,7 @@ static inline void quantize_block(const float* x, BlockQ8A* out) {
   if (mask_bits(finite) != 0xffff) {
     out->scale = __builtin_nanf("");
     out->sum = __builtin_nanf("");
-    out->quant_sum = 0;
+    out->offset = 0;
     for (int j = 0; j < 32; ++j) out->quants[j] = 0;
     return;
   }
@@ -34,7 +34,7 @@ static inline void quantize_block(const float* x, BlockQ8A* out) {
   store_i8(out->quants + 16, high);
   // Whole numbers of at most 32 * 127: exact in f32 in any order.
   const float quant_sum = sum(to_f32(add_i(low, high)));
-  out->quant_sum = static_cast<std::int32_t>(quant_sum);
+  out->offset = -128 * static_cast<std::int32_t>(quant_sum);
   out->sum = scale * quant_sum;
 }
 

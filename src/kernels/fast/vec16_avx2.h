@@ -16,8 +16,9 @@ struct Mask16 {  // all ones or all zeros in each lane
   __m256 low, high;
 };
 
-// Rows of an f32 micro-kernel whose accumulators the registers hold.
+// Rows and panels of an f32 micro-kernel whose accumulators the registers hold.
 inline constexpr int kFloatRows = 6;
+inline constexpr int kFloatPanels = 1;
 
 HONE_INLINE Vec16 load(const float* p) {
   return {_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)};
@@ -134,6 +135,11 @@ HONE_INLINE Vec16i shift_left(Vec16i a) {
 template <int kBits>
 HONE_INLINE Vec16i shift_right_logical(Vec16i a) {
   return {_mm256_srli_epi32(a.low, kBits), _mm256_srli_epi32(a.high, kBits)};
+}
+// The same with a count known at run time.
+HONE_INLINE Vec16i shift_right_by(Vec16i a, std::int64_t bits) {
+  const __m128i count = _mm_cvtsi64_si128(bits);
+  return {_mm256_srl_epi32(a.low, count), _mm256_srl_epi32(a.high, count)};
 }
 template <int kBits>
 HONE_INLINE Vec16i shift_right(Vec16i a) {

@@ -16,8 +16,10 @@ struct Mask16 {
   __mmask16 m;
 };
 
-// Rows of an f32 micro-kernel whose accumulators the registers hold.
-inline constexpr int kFloatRows = 12;
+// Rows and panels of an f32 micro-kernel whose accumulators the registers hold: of 12 products, 6 x 2 load 8
+// vectors where 12 x 1 load 13, and two loads a cycle bound the latter.
+inline constexpr int kFloatRows = 6;
+inline constexpr int kFloatPanels = 2;
 
 HONE_INLINE Vec16 load(const float* p) {
   return {_mm512_loadu_ps(p)};
@@ -118,6 +120,10 @@ HONE_INLINE Vec16i shift_left(Vec16i a) {
 template <int kBits>
 HONE_INLINE Vec16i shift_right_logical(Vec16i a) {
   return {_mm512_srli_epi32(a.v, kBits)};
+}
+// The same with a count known at run time.
+HONE_INLINE Vec16i shift_right_by(Vec16i a, std::int64_t bits) {
+  return {_mm512_srl_epi32(a.v, _mm_cvtsi64_si128(bits))};
 }
 template <int kBits>
 HONE_INLINE Vec16i shift_right(Vec16i a) {

@@ -25,8 +25,9 @@ struct Mask16 {  // all ones or all zeros in each lane
   Int4 part[4];
 };
 
-// Rows of an f32 micro-kernel whose accumulators the registers hold.
+// Rows and panels of an f32 micro-kernel whose accumulators the registers hold.
 inline constexpr int kFloatRows = 4;
+inline constexpr int kFloatPanels = 1;
 
 HONE_INLINE Vec16 load(const float* p) {
   Vec16 r;
@@ -206,6 +207,12 @@ HONE_INLINE Vec16i shift_left(Vec16i a) {
 template <int kBits>
 HONE_INLINE Vec16i shift_right_logical(Vec16i a) {
   for (int i = 0; i < 4; ++i) a.part[i] = reinterpret_cast<Int4>(reinterpret_cast<UInt4>(a.part[i]) >> kBits);
+  return a;
+}
+// The same with a count known at run time.
+HONE_INLINE Vec16i shift_right_by(Vec16i a, std::int64_t bits) {
+  const int count = static_cast<int>(bits);
+  for (int i = 0; i < 4; ++i) a.part[i] = reinterpret_cast<Int4>(reinterpret_cast<UInt4>(a.part[i]) >> count);
   return a;
 }
 template <int kBits>
