@@ -31,6 +31,10 @@ bool has_penalty(const SamplerOptions& options) {
   return options.repeat_penalty != 1.0 || options.presence_penalty != 0.0 || options.frequency_penalty != 0.0;
 }
 
+Error not_a_logit(std::size_t token, double value) {
+  return internal_error("sampler", fmt::format("the logit of token {} is {}", token, value));
+}
+
 }  // namespace
 
 std::optional<SamplerFault> find_fault(const SamplerOptions& options) {
@@ -83,6 +87,7 @@ std::int64_t Sampler::predicted_heap_bytes(std::int64_t vocab_size) {
 
 Result<std::int32_t> Sampler::sample(std::span<const float> logits, std::span<const std::int32_t> prompt,
                                      std::span<const std::int32_t> answer, std::uint64_t position) {
+  if (options_.temperature == 0.0 && counts_.empty()) return likeliest(logits);
   HONE_TRY(fill(logits));
   if (!counts_.empty()) penalise(prompt, answer);
   if (options_.temperature == 0.0) return greedy();
@@ -99,17 +104,34 @@ Result<std::int32_t> Sampler::sample(std::span<const float> logits, std::span<co
   return draw(position);
 }
 
-Status Sampler::fill(std::span<const float> logits) {
-  if (logits.size() != vocab_size_) {
-    return internal_error("sampler",
-                          fmt::format("{} logits for a vocabulary of {}", logits.size(), vocab_size_));
+Status Sampler::check_size(std::span<const float> logits) const {
+  if (logits.size() == vocab_size_) return {};
+  return internal_error("sampler", fmt::format("{} logits for a vocabulary of {}", logits.size(), vocab_size_));
+}
+
+// One comparison a logit: neither a NaN nor +infinity is at most a finite best.
+Result<std::int32_t> Sampler::likeliest(std::span<const float> logits) const {
+  HONE_TRY(check_size(logits));
+  float best = -std::numeric_limits<float>::infinity();
+  std::size_t id = logits.size();
+  for (std::size_t i = 0; i < logits.size(); ++i) {
+    if (logits[i] <= best) continue;
+    if (!std::isfinite(logits[i])) return not_a_logit(i, static_cast<double>(logits[i]));
+    best = logits[i];
+    id = i;
   }
+  if (id == logits.size()) return internal_error("sampler", "every logit is -infinity");
+  return static_cast<std::int32_t>(id);
+}
+
+Status Sampler::fill(std::span<const float> logits) {
+  HONE_TRY(check_size(logits));
   candidates_.resize(logits.size());
   bool any = false;
   for (std::size_t i = 0; i < logits.size(); ++i) {
     const auto logit = static_cast<double>(logits[i]);
     if (std::isnan(logit) || logit == std::numeric_limits<double>::infinity()) {
-      return internal_error("sampler", fmt::format("the logit of token {} is {}", i, logit));
+      return not_a_logit(i, logit);
     }
     any = any || !std::isinf(logit);
     candidates_[i] = {logit, static_cast<std::int32_t>(i)};

@@ -68,6 +68,9 @@ class Sampler {
   };
 
   Sampler() = default;
+  Status check_size(std::span<const float> logits) const;
+  // What greedy() gives of the logits as they are.
+  Result<std::int32_t> likeliest(std::span<const float> logits) const;
   Status fill(std::span<const float> logits);
   void penalise(std::span<const std::int32_t> prompt, std::span<const std::int32_t> answer);
   std::int32_t greedy() const;

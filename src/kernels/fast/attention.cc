@@ -54,7 +54,7 @@ struct Plan {
   std::int64_t largest = 0;  // [rows]: m
   std::int64_t visible = 0;  // [rows] as i32: end of the keys that the row sees
   std::int64_t first = 0;    // [rows] as i32: the first of them
-  std::int64_t scores = 0;   // [kRowBlock, kKeys]
+  std::int64_t scores = 0;   // [kBlockRows, kKeys]
   std::int64_t keys = 0;     // [E padded, kKeys]
   std::int64_t values = 0;   // [kKeys, V padded]
   std::int64_t total = 0;
@@ -72,7 +72,7 @@ Plan plan_of(const Call& call) {
   plan.values = plan.outputs + plan.rows * plan.value_padded;
   plan.keys = plan.values + kKeys * plan.value_padded;
   plan.scores = plan.keys + plan.head_padded * kKeys;
-  plan.sums = plan.scores + kRowBlock * kKeys;
+  plan.sums = plan.scores + kBlockRows * kKeys;
   plan.queries = plan.sums + plan.rows * 16;
   plan.largest = plan.queries + round_up_16(plan.rows * plan.head);
   plan.visible = plan.largest + round_up_16(plan.rows);
@@ -171,12 +171,13 @@ Operand load_values(const Work& work, std::int64_t first_key, std::int64_t keys)
   return {values, work.plan.value_padded, 1};
 }
 
-// scores [kRows, kKeys] of kRows rows from `row` on against the key tile in scratch.
+// scores [kRows, kKeys] of kRows rows from `row` on against the key tile in scratch, of its first `keys` keys
+// rounded up to whole groups.
 template <int kRows, int kGroups>
-void score(const Work& work, std::int64_t row, float* scores) {
+void score(const Work& work, std::int64_t row, std::int64_t keys, float* scores) {
   const Operand queries = {query_of(work, row), work.plan.head, 1};
   const Vec16 scale = broadcast(work.scale);
-  for (std::int64_t key = 0; key < kKeys; key += 16 * kGroups) {
+  for (std::int64_t key = 0; key < keys; key += 16 * kGroups) {
     Accumulators<kRows, kGroups> sums;
     clear(sums);
     multiply(queries, {work.scratch + work.plan.keys + key, kKeys, 1}, work.plan.head, sums);
@@ -238,33 +239,63 @@ void add_values(const Operand& weights, const Operand& values, std::int64_t keys
   }
 }
 
-// kRows rows that all see the keys [begin, end) of the tile, and no other.
-template <int kRows>
-void attend(const Work& work, std::int64_t row, std::int64_t begin, std::int64_t end, const Operand& values) {
-  float* scores = work.scratch + work.plan.scores;
-  score<kRows, kRows == 1 ? kGroupBlock : 1>(work, row, scores);
-  for (int r = 0; r < kRows; ++r) update_softmax(work, row + r, begin, end, scores + r * kKeys);
-  const Operand weights = {scores + begin, kKeys, 1};
-  const float* first = values.data + begin * values.row;
-  const std::int64_t keys = end - begin;
+// The keys of a tile, from its first on: [begin, end).
+struct Span {
+  std::int64_t begin, end;
+};
+
+Span seen_by(const Work& work, std::int64_t row, std::int64_t first_key) {
+  const std::int64_t begin = first_of(work, row) - first_key;
+  return {begin > 0 ? begin : 0, smaller(kKeys, visible_of(work, row) - first_key)};
+}
+
+// o of kRows rows from `row` on, over the keys of `span`; scores hold p.
+template <int kRows, int kGroups>
+void add_span(const Work& work, std::int64_t row, Span span, const Operand& values, const float* scores) {
+  if (span.begin >= span.end) return;
+  const Operand weights = {scores + span.begin, kKeys, 1};
+  const float* first = values.data + span.begin * values.row;
+  const std::int64_t keys = span.end - span.begin;
   float* out = output_of(work, row);
   std::int64_t e = 0;
-  if constexpr (kRows == 1) {
-    for (; e + 16 * kGroupBlock <= work.plan.value_padded; e += 16 * kGroupBlock) {
-      add_values<1, kGroupBlock>(weights, {first + e, values.row, 1}, keys, out + e, 0);
-    }
+  for (; e + 16 * kGroups <= work.plan.value_padded; e += 16 * kGroups) {
+    add_values<kRows, kGroups>(weights, {first + e, values.row, 1}, keys, out + e, work.plan.value_padded);
   }
   for (; e < work.plan.value_padded; e += 16) {
     add_values<kRows, 1>(weights, {first + e, values.row, 1}, keys, out + e, work.plan.value_padded);
   }
 }
 
-bool block_sees_whole_tile(const Work& work, std::int64_t row, std::int64_t first_key) {
-  if (row + kRowBlock > work.rows) return false;
-  for (int r = 0; r < kRowBlock; ++r) {
-    if (visible_of(work, row + r) < first_key + kKeys || first_of(work, row + r) > first_key) return false;
+// kRows rows against the tile. Rows of one block may see different keys: those that all see are added for all
+// rows at once, those before and after them row by row, so that each row adds its own in order.
+template <int kRows, int kGroups>
+void attend(const Work& work, std::int64_t row, std::int64_t first_key, const Operand& values) {
+  Span spans[kRows];
+  Span common = {0, kKeys};
+  std::int64_t last = 0;
+  for (int r = 0; r < kRows; ++r) {
+    spans[r] = seen_by(work, row + r, first_key);
+    if (spans[r].begin > common.begin) common.begin = spans[r].begin;
+    if (spans[r].end < common.end) common.end = spans[r].end;
+    if (spans[r].end > last) last = spans[r].end;
   }
-  return true;
+  if (last <= 0) return;
+  float* scores = work.scratch + work.plan.scores;
+  score<kRows, kGroups>(work, row, last, scores);
+  for (int r = 0; r < kRows; ++r) {
+    if (spans[r].begin < spans[r].end)
+      update_softmax(work, row + r, spans[r].begin, spans[r].end, scores + r * kKeys);
+  }
+  if (common.begin >= common.end) common = {kKeys, kKeys};
+  for (int r = 0; kRows > 1 && r < kRows; ++r) {
+    const Span before = {spans[r].begin, smaller(spans[r].end, common.begin)};
+    add_span<1, kGroupBlock>(work, row + r, before, values, scores + r * kKeys);
+  }
+  add_span<kRows, kGroups>(work, row, kRows > 1 ? common : spans[0], values, scores);
+  for (int r = 0; kRows > 1 && r < kRows; ++r) {
+    const Span after = {common.end, spans[r].end};
+    add_span<1, kGroupBlock>(work, row + r, after, values, scores + r * kKeys);
+  }
 }
 
 void attend_tile(const Work& work, std::int64_t first_key) {
@@ -272,18 +303,11 @@ void attend_tile(const Work& work, std::int64_t first_key) {
   load_transposed(source_of(work, work.call->inputs[1], first_key), keys, work.plan.head,
                   work.scratch + work.plan.keys);
   const Operand values = load_values(work, first_key, keys);
-  for (std::int64_t row = 0; row < work.rows;) {
-    if (block_sees_whole_tile(work, row, first_key)) {
-      attend<kRowBlock>(work, row, 0, kKeys, values);
-      row += kRowBlock;
-      continue;
-    }
-    const std::int64_t before = first_of(work, row) - first_key;
-    const std::int64_t begin = before > 0 ? before : 0;
-    const std::int64_t end = smaller(kKeys, visible_of(work, row) - first_key);
-    if (begin < end) attend<1>(work, row, begin, end, values);
-    ++row;
-  }
+  std::int64_t row = 0;
+  for (; row + kBlockRows <= work.rows; row += kBlockRows)
+    attend<kBlockRows, kBlockGroups>(work, row, first_key, values);
+  for (; row + 2 <= work.rows; row += 2) attend<2, kGroupBlock>(work, row, first_key, values);
+  if (row < work.rows) attend<1, kGroupBlock>(work, row, first_key, values);
 }
 
 void write_rows(const Work& work) {

@@ -54,18 +54,23 @@ std::int64_t scratch_bytes(const Call& call) {
     gated = gated || section.gate >= 0;
   }
   return kSegmentBytes + kFactorBytes + (gated ? 2 : 1) * panels * kPanelSumsBytes +
-         (terms_of(call) == 2 ? kPanelSumsBytes : 0);
+         (terms_of(call) == 2 ? kDotPanels * kPanelSumsBytes : 0);
 }
 
-// The sums of rows with two terms each: those of both, added. `pairs` has room for the sums of a panel.
+// The sums of rows with two terms each: those of both, added. `pairs` has room for the sums of kDotPanels
+// panels.
 void multiply_pairs(DType weight, const BlockQ8A* x, std::int64_t x_stride, const std::byte* panel,
-                    std::int64_t k, int rows, float* pairs, float* sums) {
+                    std::int64_t k, int rows, std::int64_t panels, float* pairs, float* sums) {
   constexpr int kPairs = kTileRows / 2;
   for (int first = 0; first < rows; first += kPairs) {
     const int count = rows - first < kPairs ? rows - first : kPairs;
-    matmul_tile_int8_of(weight, x + 2 * first * x_stride, x_stride, panel, k, 2 * count, 1, pairs);
-    for (int r = 0; r < count; ++r)
-      store(sums + (first + r) * 16, add(load(pairs + 2 * r * 16), load(pairs + (2 * r + 1) * 16)));
+    matmul_tile_int8_of(weight, x + 2 * first * x_stride, x_stride, panel, k, 2 * count, panels, pairs);
+    for (std::int64_t p = 0; p < panels; ++p) {
+      for (int r = 0; r < count; ++r) {
+        const float* pair = pairs + (p * kTileRows + 2 * r) * 16;
+        store(sums + (p * kTileRows + first + r) * 16, add(load(pair), load(pair + 16)));
+      }
+    }
   }
 }
 
@@ -79,9 +84,9 @@ void multiply_panels(const Call& call, const TensorView& w, const ProjectionTile
   const auto* panel = static_cast<const std::byte*>(w.data) + tile.first_column / kPanelColumns * panel_bytes;
   if (terms_of(call) == 2) {
     const auto* rows = static_cast<const BlockQ8A*>(x.data) + 2 * tile.first_row * (x_stride / 32);
-    for (std::int64_t p = 0; p < count; ++p) {
-      multiply_pairs(w.dtype, rows, x_stride / 32, panel + p * panel_bytes, k, tile.rows, pairs,
-                     sums + p * (kPanelSumsBytes / 4));
+    for (std::int64_t p = 0; p < count; p += kDotPanels) {
+      multiply_pairs(w.dtype, rows, x_stride / 32, panel + p * panel_bytes, k, tile.rows,
+                     smaller(kDotPanels, count - p), pairs, sums + p * (kPanelSumsBytes / 4));
     }
   } else if (x.dtype == DType::Q8A) {
     const auto* rows = static_cast<const BlockQ8A*>(x.data) + tile.first_row * (x_stride / 32);
