@@ -6,6 +6,7 @@
 #include <cstring>
 #include <immintrin.h>
 #include <memory>
+#include <sys/mman.h>
 
 namespace hone {
 namespace {
@@ -123,12 +124,15 @@ double fastest(ThreadPool& pool, int trials, std::int64_t tiles, const Body& bod
 }  // namespace
 
 Result<Peaks> measure_peaks(ThreadPool& pool, Isa isa) {
-  const std::unique_ptr<void, void (*)(void*)> memory(std::aligned_alloc(4096, kReadBytes), std::free);
+  const std::unique_ptr<void, void (*)(void*)> memory(std::aligned_alloc(std::size_t{1} << 21, kReadBytes),
+                                                      std::free);
   if (memory == nullptr) {
     return Error{ErrorCode::DoesNotFit, Fault::User, "peaks",           "no memory for the read measurement",
                  "1 GiB free",          {},          "free some memory"};
   }
   auto* data = static_cast<std::byte*>(memory.get());
+  // In huge pages, as the weights lie (exec/arena.cc).
+  madvise(data, kReadBytes, MADV_HUGEPAGE);
   std::memset(data, 1, kReadBytes);
   Peaks peaks;
   const auto read = isa == Isa::Portable ? read_portable : read_avx2;

@@ -106,7 +106,8 @@ Result<std::int32_t> Sampler::sample(std::span<const float> logits, std::span<co
 
 Status Sampler::check_size(std::span<const float> logits) const {
   if (logits.size() == vocab_size_) return {};
-  return internal_error("sampler", fmt::format("{} logits for a vocabulary of {}", logits.size(), vocab_size_));
+  return internal_error("sampler",
+                        fmt::format("{} logits for a vocabulary of {}", logits.size(), vocab_size_));
 }
 
 // One comparison a logit: neither a NaN nor +infinity is at most a finite best.

@@ -1,6 +1,6 @@
 // Int8 matmuls of the formats whose numbers a kernel takes out of words (kernels/fast/dot_format.h): blocks
-// of random bits whose f16 values are 1, so that every scale, minimum and weight is a whole number, times x of
-// whole numbers whose scale is 1. All sums stay below 2^24 in any order: every output is exact.
+// of random bits whose f16 values are 1, so that every scale, minimum and weight is a whole number, times x
+// of whole numbers whose scale is 1. All sums stay below 2^24 in any order: every output is exact.
 #include <gtest/gtest.h>
 
 #include "matmul_test_support.h"

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "kernels/fast/axes.h"
+#include "kernels/fast/transpose.h"
 #include "kernels/fast/vec16.h"
 #include "tensor/dtype.h"
 
@@ -40,40 +41,18 @@ HONE_INLINE Vec16 load_sixteen(DType dtype, const char* from, std::int64_t count
   return lanes == 16 ? load_bf16(halves) : load_bf16_partial(halves, lanes);
 }
 
-using Quad = float __attribute__((vector_size(16)));
-
-// out[j * stride + i] = in[i][j] for a block of 16 x 16.
-HONE_INLINE void transpose_sixteen(const float (&in)[16][16], float* out, std::int64_t stride) {
-  for (int i = 0; i < 16; i += 4) {
-    for (int j = 0; j < 16; j += 4) {
-      Quad r[4];
-      for (int k = 0; k < 4; ++k) __builtin_memcpy(&r[k], &in[i + k][j], 16);
-      const Quad low01 = __builtin_shufflevector(r[0], r[1], 0, 4, 1, 5);
-      const Quad low23 = __builtin_shufflevector(r[2], r[3], 0, 4, 1, 5);
-      const Quad high01 = __builtin_shufflevector(r[0], r[1], 2, 6, 3, 7);
-      const Quad high23 = __builtin_shufflevector(r[2], r[3], 2, 6, 3, 7);
-      const Quad columns[4] = {__builtin_shufflevector(low01, low23, 0, 1, 4, 5),
-                               __builtin_shufflevector(low01, low23, 2, 3, 6, 7),
-                               __builtin_shufflevector(high01, high23, 0, 1, 4, 5),
-                               __builtin_shufflevector(high01, high23, 2, 3, 6, 7)};
-      for (int k = 0; k < 4; ++k) __builtin_memcpy(out + (j + k) * stride + i, &columns[k], 16);
-    }
-  }
-}
-
 // out[j * kBlockWidth + i] = source(i, j) for i < rows <= kBlockWidth and j < columns, with source.column
 // == 1. `out` has kBlockWidth columns and `columns` rounded up to 16 rows.
 inline void load_transposed(const Source& source, std::int64_t rows, std::int64_t columns, float* out) {
   for (std::int64_t i = 0; i < kBlockWidth; i += 16) {
     for (std::int64_t j = 0; j < columns; j += 16) {
-      float block[16][16];
+      Vec16 block[16];
       for (std::int64_t k = 0; k < 16; ++k) {
         const bool inside = i + k < rows;
-        store(block[k],
-              inside ? load_sixteen(source.dtype, element_at(source, i + k, j), smaller(16, columns - j))
-                     : zero16());
+        block[k] = inside ? load_sixteen(source.dtype, element_at(source, i + k, j), smaller(16, columns - j))
+                          : zero16();
       }
-      transpose_sixteen(block, out + j * kBlockWidth + i, kBlockWidth);
+      store_transposed(block, out + j * kBlockWidth + i, kBlockWidth);
     }
   }
 }

@@ -36,6 +36,15 @@ HONE_INLINE const std::byte* dot_blocks_at(const std::byte* panel, const PanelSh
   return panel + shape.quants + s * (kWeight == DType::Q8_0 ? 512 : 256);
 }
 
+// Bytes of the numbers that are stored together.
+template <DType kWeight>
+inline constexpr std::int64_t kStoredBytes = kWeight == DType::Q8_0       ? 512
+                                             : kWeight == DType::Q4_K     ? 35 * 64
+                                             : kWeight == DType::Q5_K     ? 43 * 64
+                                             : kWeight == DType::Q6_K     ? 52 * 64
+                                             : DotFormat<kWeight>::kWords ? 5 * 64
+                                                                          : 256;
+
 template <DType kWeight>
 struct DotScales {
   Vec16 scale[DotFormat<kWeight>::kBlocks * DotFormat<kWeight>::kParts];

@@ -45,6 +45,12 @@ HONE_INLINE void add_block(const BlockQ8A* x, std::int64_t x_stride, const std::
   }
 }
 
+// Where so few rows are multiplied that a step is bound by reading weights, these are asked for so many bytes
+// before they are read: the hardware follows no stream across a page, and loses it during what comes after
+// the products of a tile. Measured (Zen 5, 0.5B): q8_0 +5 %, q4_0 +15 %. Asking for the next two panels as
+// well gave q4_0 nothing and cost q8_0 10 %.
+inline constexpr std::int64_t kAhead = 4096;
+
 // sums[p * kTileRows + r] [16] of kRows rows of x (x_stride blocks apart) and kPanels panels.
 template <DType kWeight, int kRows, int kPanels>
 static void matmul_rows_int8(const BlockQ8A* x, std::int64_t x_stride, const std::byte* panel,
@@ -60,6 +66,12 @@ static void matmul_rows_int8(const BlockQ8A* x, std::int64_t x_stride, const std
     DotScales<kWeight> scales[kPanels];
     for (int p = 0; p < kPanels; ++p) read_scales<kWeight>(panel + p * shape.bytes, shape, s, scales[p]);
     const std::byte* stored = dot_blocks_at<kWeight>(panel, shape, s);
+    if constexpr (kRows <= 2) {
+      for (int p = 0; p < kPanels; ++p) {
+        const std::byte* ahead = stored + p * shape.bytes + kAhead;
+        for (std::int64_t i = 0; i < kStoredBytes<kWeight>; i += 64) __builtin_prefetch(ahead + i);
+      }
+    }
     for (std::int64_t index = 0; index < kBlocks; ++index) {
       add_block<kWeight, kRows, kPanels>(x + s * kBlocks + index, x_stride, stored, shape.bytes, index,
                                          scales, acc);

@@ -125,8 +125,20 @@ ProjectionTile tile_at(const Call& call, std::int64_t index) {
   return tile;
 }
 
+// Asks for the tile's part of the residual: its rows lie far apart, and by the time the products are done it
+// is at hand.
+void fetch_residual(const Call& call, const ProjectionTile& tile) {
+  const TensorView& residual = call.inputs[tile.section.residual];
+  const std::int64_t stride = residual.strides[residual.rank - 2];
+  for (std::int64_t row = tile.first_row; row < tile.first_row + tile.rows; ++row) {
+    const float* from = floats(residual) + row * stride + tile.first_column;
+    for (int c = 0; c < tile.columns; c += 16) __builtin_prefetch(from + c, 0, 2);
+  }
+}
+
 void run(const Call& call, std::int64_t index) {
   const ProjectionTile tile = tile_at(call, index);
+  if (tile.section.residual >= 0) fetch_residual(call, tile);
   auto* decoded = reinterpret_cast<float*>(call.scratch);
   auto* factors = reinterpret_cast<float*>(call.scratch + kSegmentBytes);
   auto* sums = factors + kTileRows;
