@@ -15,7 +15,9 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kTop = 5;
+constexpr std::size_t kTopShown = 4;  // so that the rules of a pass have a line on one screen
 // What 120 columns leave.
+constexpr std::size_t kColumns = 120;
 constexpr std::size_t kContractWidth = 25;
 constexpr std::size_t kKernelWidth = 33;
 
@@ -72,6 +74,10 @@ std::string chain_text(const Explanation& explanation, bool wide) {
                        count_change(row.before.launches, row.after.launches),
                        bytes_change(row.before.bytes, row.after.bytes),
                        bytes_change(row.before.activation_bytes, row.after.activation_bytes), ms, shown);
+    // Where launches become fewer, their number says what the pass has done.
+    const std::string rules = rules_to_string(row.report.rules);
+    if (rules.empty() || (!wide && row.after.launches != row.before.launches)) continue;
+    out += fmt::format("  {}\n", wide ? rules : clipped(rules, kColumns - 2));
   }
   return out;
 }
@@ -92,7 +98,7 @@ std::string top_text(const Snapshot& snapshot, CostKind kind, std::string_view t
   constexpr std::string_view kRow = "{:<18}{:>6} {:>10} {:>6}  {:<23}{:<20}{}\n";
   std::string out = fmt::format(kRow, title, "nodes", kind == CostKind::Memory ? "each" : "together", "share",
                                 "module", "output", "kernel");
-  for (const CostGroup& group : dearest_nodes(snapshot, kind, kTop)) {
+  for (const CostGroup& group : dearest_nodes(snapshot, kind, kTopShown)) {
     const std::string cost =
         kind == CostKind::Operations ? human_operations(group.cost) : human_bytes(group.cost);
     const double share = whole > 0 ? 100.0 * static_cast<double>(group.cost) / static_cast<double>(whole) : 0;
@@ -178,6 +184,9 @@ std::string screen_text(const Explanation& explanation, bool wide) {
 Json screen_json(const Explanation& explanation) {
   Json passes = Json::array();
   for (const PassNumbers& row : explanation.passes) {
+    Json rules = Json::array();
+    for (const RuleCount& rule : row.report.rules)
+      rules.push_back({{"name", rule.name}, {"fired", rule.fired}});
     passes.push_back({{"name", row.report.name},
                       {"nodes_before", row.before.nodes},
                       {"nodes_after", row.after.nodes},
@@ -189,6 +198,7 @@ Json screen_json(const Explanation& explanation) {
                       {"memory_after_bytes", row.after.activation_bytes},
                       {"ms", row.report.milliseconds},
                       {"changed", row.report.changed},
+                      {"rules", std::move(rules)},
                       {"contract", contract_to_string(row.report.contract)},
                       {"why", pass_reason(row.report.name)}});
   }

@@ -32,7 +32,7 @@ std::string key_of(const Node& node) {
 
 }  // namespace
 
-Status eliminate_common_subexpressions(Graph& graph, const PassContext&) {
+Status eliminate_common_subexpressions(Graph& graph, const PassContext& context) {
   std::vector<ValueId> stands_for(graph.values.size());
   for (std::size_t i = 0; i < stands_for.size(); ++i) stands_for[i] = static_cast<ValueId>(i);
   const auto rename = [&](ValueId& value) { value = stands_for[static_cast<std::size_t>(value)]; };
@@ -46,6 +46,7 @@ Status eliminate_common_subexpressions(Graph& graph, const PassContext&) {
     for (std::size_t i = 0; i < node.outputs.size(); ++i) {
       stands_for[static_cast<std::size_t>(node.outputs[i])] = found->second[i];
     }
+    context.fired(node.op);
     node = Node{};
   }
   for (GraphOutput& output : graph.outputs) rename(output.value);

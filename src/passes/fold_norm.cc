@@ -176,7 +176,7 @@ Status apply(Graph& graph, const std::set<ValueId>& weights, const Fold& fold) {
 
 }  // namespace
 
-Status fold_norm(Graph& graph, const PassContext&) {
+Status fold_norm(Graph& graph, const PassContext& context) {
   const UseMap uses(graph);
   const std::set<ValueId> weights = weight_values(graph);
   std::vector<Fold> folds;
@@ -187,6 +187,7 @@ Status fold_norm(Graph& graph, const PassContext&) {
     if (fold && std::none_of(folds.begin(), folds.end(), same_source)) folds.push_back(std::move(*fold));
   }
   for (const Fold& fold : folds) HONE_TRY(apply(graph, weights, fold));
+  context.fired("rms_norm", static_cast<std::int64_t>(folds.size()));
   if (!folds.empty()) remove_dead_nodes(graph);
   return {};
 }

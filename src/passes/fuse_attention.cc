@@ -287,9 +287,9 @@ Status group_heads(Graph& graph) {
 
 }  // namespace
 
-Status fuse_attention(Graph& graph, const PassContext&) {
+Status fuse_attention(Graph& graph, const PassContext& context) {
   bring_in_order(graph);
-  HONE_TRY(fuse_matches(graph, "attention", match_attention_at));
+  HONE_TRY(fuse_matches(graph, "attention", match_attention_at, context));
   return group_heads(graph);
 }
 

@@ -105,8 +105,8 @@ std::optional<Match> match(const Graph& graph, const UseMap& uses, int index) {
 }  // namespace
 
 // Matches are tried from the last node to the first, so a cluster's root is seen before what it absorbs.
-Status fuse_elementwise(Graph& graph, const PassContext&) {
-  return fuse_matches(graph, "fused_elementwise", match);
+Status fuse_elementwise(Graph& graph, const PassContext& context) {
+  return fuse_matches(graph, "fused_elementwise", match, context);
 }
 
 }  // namespace hone

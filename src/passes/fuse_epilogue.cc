@@ -179,9 +179,20 @@ class Epilogue {
   ValueId value_;
 };
 
+// What has joined a product.
+void count_fired(const Graph& graph, const ProjectionParts& parts, const PassContext& context) {
+  const ProjectionSection& section = parts.sections.front();
+  if (section.bias >= 0) context.fired("bias");
+  if (section.gate < 0 && section.activation != 0) context.fired("activation");
+  if (section.residual >= 0) context.fired("residual");
+  if (section.cosine >= 0) context.fired("rope");
+  if (section.state >= 0) context.fired("append");
+  if (graph.type(parts.outputs[0]).dtype == DType::Q8A) context.fired("quantise");
+}
+
 }  // namespace
 
-Status fuse_epilogue(Graph& graph, const PassContext&) {
+Status fuse_epilogue(Graph& graph, const PassContext& context) {
   const UseMap uses(graph);
   const std::set<ValueId> weights = weight_values(graph);
   std::vector<ProjectionParts> found;
@@ -200,6 +211,7 @@ Status fuse_epilogue(Graph& graph, const PassContext&) {
   }
   std::vector<Node> fused;
   fused.reserve(found.size());
+  for (const ProjectionParts& parts : found) count_fired(graph, parts, context);
   for (const ProjectionParts& parts : found) fused.push_back(HONE_TRY(projection_node(graph, uses, parts)));
   for (std::size_t i = 0; i < found.size(); ++i) put_in_place(graph, found[i].nodes, std::move(fused[i]));
   if (!found.empty()) sweep(graph);

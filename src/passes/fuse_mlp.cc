@@ -45,9 +45,9 @@ std::optional<Match> match_mlp_at(const Graph& graph, const UseMap& uses, int no
 
 }  // namespace
 
-Status fuse_mlp(Graph& graph, const PassContext&) {
-  HONE_TRY(fuse_matches(graph, "swiglu_mlp", match_mlp_at<match_silu>));
-  return fuse_matches(graph, "geglu_mlp", match_mlp_at<match_gelu>);
+Status fuse_mlp(Graph& graph, const PassContext& context) {
+  HONE_TRY(fuse_matches(graph, "swiglu_mlp", match_mlp_at<match_silu>, context));
+  return fuse_matches(graph, "geglu_mlp", match_mlp_at<match_gelu>, context);
 }
 
 }  // namespace hone

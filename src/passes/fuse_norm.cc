@@ -188,10 +188,10 @@ std::optional<Match> match_layer_norm_at(const Graph& graph, const UseMap& uses,
 
 }  // namespace
 
-Status fuse_norm(Graph& graph, const PassContext&) {
+Status fuse_norm(Graph& graph, const PassContext& context) {
   // First: without its sum and its centre it is an rms_norm.
-  HONE_TRY(fuse_matches(graph, "layer_norm", match_layer_norm_at));
-  return fuse_matches(graph, "rms_norm", match_norm_at);
+  HONE_TRY(fuse_matches(graph, "layer_norm", match_layer_norm_at, context));
+  return fuse_matches(graph, "rms_norm", match_norm_at, context);
 }
 
 }  // namespace hone

@@ -61,7 +61,7 @@ Result<Node> launch_with_q8a(const Graph& graph, const UseMap& uses, int launch,
 
 }  // namespace
 
-Status fuse_quantise(Graph& graph, const PassContext&) {
+Status fuse_quantise(Graph& graph, const PassContext& context) {
   quantise_before_reshape(graph);
   const UseMap uses(graph);
   std::vector<std::pair<std::array<int, 2>, Node>> made;
@@ -75,6 +75,7 @@ Status fuse_quantise(Graph& graph, const PassContext&) {
     made.emplace_back(std::array{launch, n}, HONE_TRY(launch_with_q8a(graph, uses, launch, n)));
   }
   for (auto& [nodes, fused] : made) {
+    context.fired(fused.op);
     const std::string module = graph.nodes[static_cast<std::size_t>(nodes[0])].module;
     put_in_place(graph, nodes, std::move(fused));
     graph.nodes[static_cast<std::size_t>(nodes[1])].module = module;

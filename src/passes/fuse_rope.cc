@@ -237,9 +237,9 @@ void restore_whole(Graph& graph) {
 
 }  // namespace
 
-Status fuse_rope(Graph& graph, const PassContext&) {
+Status fuse_rope(Graph& graph, const PassContext& context) {
   restore_whole(graph);
-  return fuse_matches(graph, "rope", match_rope_at);
+  return fuse_matches(graph, "rope", match_rope_at, context);
 }
 
 }  // namespace hone

@@ -34,8 +34,8 @@ std::optional<ValueId> match_softmax(Pattern& pattern, ValueId value) {
   return match_spelled_out(pattern, value);
 }
 
-Status fuse_softmax(Graph& graph, const PassContext&) {
-  return fuse_matches(graph, "softmax", match_softmax_at);
+Status fuse_softmax(Graph& graph, const PassContext& context) {
+  return fuse_matches(graph, "softmax", match_softmax_at, context);
 }
 
 }  // namespace hone

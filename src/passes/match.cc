@@ -143,7 +143,7 @@ std::vector<Match> find_matches(const Graph& graph, const UseMap& uses, const Ma
   return found;
 }
 
-Status fuse_matches(Graph& graph, std::string_view op, const Matcher& matcher) {
+Status fuse_matches(Graph& graph, std::string_view op, const Matcher& matcher, const PassContext& context) {
   const UseMap uses(graph);
   const std::vector<Match> matches = find_matches(graph, uses, matcher);
   // All bodies are cut from the graph as it was matched, before any node is replaced.
@@ -154,6 +154,7 @@ Status fuse_matches(Graph& graph, std::string_view op, const Matcher& matcher) {
         fused_node(graph, uses, Outline{match.nodes, match.inputs, {match.output}, op, match.attributes})));
   }
   for (std::size_t i = 0; i < matches.size(); ++i) put_in_place(graph, matches[i].nodes, std::move(fused[i]));
+  context.fired(op, static_cast<std::int64_t>(matches.size()));
   if (!matches.empty()) remove_dead_nodes(graph);
   return {};
 }

@@ -12,6 +12,7 @@
 
 #include "graph/graph.h"
 #include "graph/rewrite.h"
+#include "passes/pass.h"
 
 namespace hone {
 
@@ -99,8 +100,8 @@ using Matcher = std::function<std::optional<Match>(const Graph&, const UseMap&, 
 // Matches at every node, from the last to the first (the outermost pattern wins), and puts a fused node `op`
 // in place of each match that shares no node with an earlier one and of which nothing but the output is read
 // outside. What only the matched nodes read is removed: left in place, it would look like a second user to
-// the next pass.
-Status fuse_matches(Graph& graph, std::string_view op, const Matcher& matcher);
+// the next pass. Each match is counted as a firing of the rule `op`.
+Status fuse_matches(Graph& graph, std::string_view op, const Matcher& matcher, const PassContext& context);
 
 // The matches that fuse_matches would fuse.
 std::vector<Match> find_matches(const Graph& graph, const UseMap& uses, const Matcher& matcher);

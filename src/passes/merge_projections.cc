@@ -1,6 +1,7 @@
 #include "passes/merge_projections.h"
 
 #include <algorithm>
+#include <fmt/format.h>
 #include <map>
 
 #include "passes/projection_parts.h"
@@ -85,7 +86,7 @@ ProjectionParts joined(const std::vector<ProjectionParts>& members) {
 
 }  // namespace
 
-Status merge_projections(Graph& graph, const PassContext&) {
+Status merge_projections(Graph& graph, const PassContext& context) {
   const std::set<ValueId> weights = weight_values(graph);
   const auto node_count = static_cast<int>(graph.nodes.size());
   std::map<ValueId, std::vector<ProjectionParts>> by_x;
@@ -104,6 +105,7 @@ Status merge_projections(Graph& graph, const PassContext&) {
     const ProjectionParts parts = joined(chosen);
     Node node = HONE_TRY(projection_node(graph, uses, parts));
     put_at(graph, parts.nodes, slot, std::move(node));
+    context.fired(fmt::format("{}-of-one-x", chosen.size()));
     merged = true;
   }
   if (merged) sweep(graph);

@@ -41,10 +41,22 @@ struct PrecisionPolicy {
   DType kv = DType::F32;
 };
 
+// How often a named rule of a pass has rewritten something.
+struct RuleCount {
+  std::string name;
+  std::int64_t fired = 0;
+};
+
+std::string rules_to_string(
+    const std::vector<RuleCount>& rules);  // "multiply-by-one 3, reshape-of-reshape 12"
+
 struct PassContext {
   Target target;
   PrecisionPolicy precision;
-  const Evaluator* evaluator = nullptr;  // for fold-constants; nullptr: it folds nothing
+  const Evaluator* evaluator = nullptr;     // for fold-constants; nullptr: it folds nothing
+  std::vector<RuleCount>* rules = nullptr;  // where fired() counts, in the order of the first firing
+
+  void fired(std::string_view rule, std::int64_t times = 1) const;
 };
 
 struct PassRow {
@@ -67,7 +79,8 @@ struct PassReport {
   Contract contract;
   GraphCounts before;
   GraphCounts after;
-  bool changed = false;  // the text form differs
+  std::vector<RuleCount> rules;  // those that fired
+  bool changed = false;          // the text form differs
   double milliseconds = 0;
 };
 

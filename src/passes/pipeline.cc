@@ -171,8 +171,10 @@ Status run_pass(Graph& graph, const ChainPass& pass, const PipelineOptions& opti
   report.contract = row.contract;
   report.before = count_graph(graph);
   const std::string text_before = options.observe ? print_graph(graph) : std::string();
+  PassContext counting = context;
+  counting.rules = &report.rules;
   const auto start = std::chrono::steady_clock::now();
-  Status status = pass.plugin ? run_plugin_pass(graph, *pass.plugin) : row.run(graph, context);
+  Status status = pass.plugin ? run_plugin_pass(graph, *pass.plugin) : row.run(graph, counting);
   report.milliseconds =
       std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   if (!status.ok()) {

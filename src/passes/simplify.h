@@ -1,12 +1,17 @@
 // simplify: small identities that keep every bit.
 //
-//   x * 1, x / 1, x + -0.0, x - 0.0, neg(neg x)          ->  x
-//   integer x + 0, x - 0                                 ->  x
-//   cast, reshape, broadcast, permute to the same type    ->  x          (permute: only the identity)
-//   reshape(reshape x), permute(permute x)                ->  one reshape, one permute of x
+//   multiply-by-one          x * 1, 1 * x            ->  x
+//   divide-by-one            x / 1                   ->  x
+//   add-nothing              x + -0.0, integer x + 0 ->  x
+//   subtract-zero            x - 0                   ->  x
+//   double-negation          neg(neg x)              ->  x
+//   cast-to-same-type        cast x to its own type  ->  x
+//   reshape-to-same-shape, broadcast-to-same-shape, slice-of-whole, identity-permute, concat-of-one   ->  x
+//   reshape-of-reshape       reshape(reshape x)      ->  one reshape of x
+//   permute-of-permute       permute(permute x)      ->  one permute of x
 //
-// x + 0.0 is not among them: it turns -0.0 into 0.0. After fold-constants, whose results it reads; before
-// cse, which then sees equal views as equal nodes.
+// Each counts its firings under its name. x + 0.0 is not among them: it turns -0.0 into 0.0. After
+// fold-constants, whose results it reads; before cse, which then sees equal views as equal nodes.
 #pragma once
 
 #include "passes/pass.h"

@@ -13,7 +13,7 @@ bool is_narrow_vector(const Type& type) {
 
 }  // namespace
 
-Status widen_weights(Graph& graph, const PassContext&) {
+Status widen_weights(Graph& graph, const PassContext& context) {
   const UseMap uses(graph);
   for (GraphInput& input : graph.inputs) {
     const auto v = static_cast<std::size_t>(input.value);
@@ -26,6 +26,7 @@ Status widen_weights(Graph& graph, const PassContext&) {
              !uses.escapes[static_cast<std::size_t>(node.outputs[0])];
     };
     if (!std::all_of(users.begin(), users.end(), widens)) continue;
+    context.fired(dtype_name(graph.type(input.value).dtype));
     // The first cast's result is the weight from now on, and stands for those of the others.
     input.value = graph.nodes[static_cast<std::size_t>(users[0])].outputs[0];
     for (const int user : users) {

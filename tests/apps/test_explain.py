@@ -38,11 +38,28 @@ class ScreenTest(CommandTest):
         self.assertTrue(row.endswith("  reorders, bound .."), row)
         self.assertIn(contract, "\n".join(self.screen("--wide")))
 
+    def test_rules_are_named_and_counted(self):
+        """simplify takes one view away per firing here; a pass that saves launches names its rules where there is room."""
+        passes = {row["name"]: row for row in self.answer("explain", LLAMA)["passes"]}
+        simplify = passes["simplify"]
+        self.assertEqual(simplify["rules"], [{"name": "reshape-of-reshape", "fired": simplify["nodes_before"] - simplify["nodes_after"]}])
+        text = f"  reshape-of-reshape {simplify['rules'][0]['fired']}"
+        lines = self.screen()
+        self.assertEqual(lines[[line.split(" ")[0] for line in lines].index("simplify") + 1], text)
+        self.assertEqual(passes["fuse-norm"]["rules"], [{"name": "rms_norm", "fired": 2 * LAYERS + 1}])
+        self.assertNotIn("  rms_norm 5", lines)
+        wide = self.screen("--wide")
+        self.assertEqual(wide[[line.split(" ")[0] for line in wide].index("fuse-norm") + 1], "  rms_norm 5")
+        self.assertEqual(passes["fuse-softmax"]["rules"], [{"name": "softmax", "fired": LAYERS}])
+        self.assertEqual(passes["dce"]["rules"], [])
+
     def test_columns_are_aligned(self):
         lines = self.screen()
         head = next(i for i, line in enumerate(lines) if line.startswith("pass "))
         ends = [lines[head].index(name) + len(name) for name in ("nodes", "launches", "bytes moved", "activation memory", " ms")]
         for line in lines[head + 1:lines.index("", head)]:
+            if line.startswith("  "):  # the rules of the pass above
+                continue
             for end in ends if "(unchanged)" not in line else (ends[0], ends[-1]):
                 self.assertRegex(line[end - 1:end + 1], r"^\S $", line)
 

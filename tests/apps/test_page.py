@@ -120,6 +120,7 @@ class BrowserTest(CommandTest):
         self.assertEqual(self.one(page.find("section", id="graph")).attributes["data-pass"], "fuse-norm")
         self.assertEqual([row.attributes["data-pass"] for row in page.find("tr", "chosen")], ["fuse-norm"])
         cells = self.one(page.find("div", id="diff-rows"))
+        self.assertIn("rms_norm 5", self.one(page.find("p", id="pass-line")).text)
         added = [cell.find("span", "op")[0].text for cell in cells.find("div", "cell", "added")]
         removed = [cell.find("span", "op")[0].text for cell in cells.find("div", "cell", "removed")]
         self.assertEqual(added, ["rms_norm"] * 2)

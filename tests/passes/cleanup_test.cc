@@ -1,6 +1,5 @@
-// fold-constants, simplify, cse and dce.
+// fold-constants, cse and dce.
 #include <cmath>
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "graph/builder.h"
@@ -16,6 +15,7 @@ class SmallEvaluator : public Evaluator {
  public:
   Result<std::vector<ConstantTensor>> evaluate(const Node& node, std::span<const ConstantTensor> inputs,
                                                std::span<const Type> outputs) const override {
+    if (inputs.empty()) return internal_error(node.op, "no kernel");
     ConstantTensor out{outputs[0], inputs[0].values};
     for (std::size_t i = 0; i < out.values.size(); ++i) {
       if (node.op == "sqrt") {
@@ -71,14 +71,12 @@ TEST(FoldConstants, OpsWithoutAKernelStay) {
   EXPECT_EQ(folded(in), in);
 }
 
-TEST(FoldConstants, BroadcastsIotaAndLargeResultsStay) {
+TEST(FoldConstants, BroadcastsAndLargeResultsStay) {
   std::string in(text(R"(
 graph "g" symbols(T) {
   %0: f32[] = constant() {dtype = "f32", shape = dims[], values = reals[4.0]}
   %1: f32[4] = broadcast(%0) {shape = dims[4]}
-  %2: i32[4] = iota() {axis = 0, shape = dims[4]}
   output "a" %1
-  output "b" %2
 }
 )"));
   EXPECT_EQ(folded(in), in);
@@ -93,104 +91,6 @@ graph "g" symbols(T) {
     ASSERT_TRUE(fold_constants(*graph, context).ok());
     EXPECT_EQ(count_op(*graph, "sqrt"), count > kMaxFoldedElements ? 1 : 0) << count;
   }
-}
-
-// The op applied to x, with a constant c, as the only thing between input and output.
-std::string around(std::string_view line, std::string_view number = "1.0", std::string_view dtype = "f32") {
-  return fmt::format(
-      "graph \"g\" symbols(T) {{\n  input %x \"x\": {2}[T,4]\n"
-      "  %c: {2}[] = constant() {{dtype = \"{2}\", shape = dims[], values = reals[{1}]}}\n"
-      "  %x0: {2}[T,4] = abs(%x)\n  {0}\n  %z: {2}[T,4] = abs(%y)\n  output \"z\" %z\n}}\n",
-      line, number, dtype);
-}
-
-void expect_gone(const std::string& in) {
-  EXPECT_EQ(after("simplify", in), text(R"(
-graph "g" symbols(T) {
-  input %x "x": f32[T,4]
-  %x0: f32[T,4] = abs(%x)
-  %z: f32[T,4] = abs(%x0)
-  output "z" %z
-}
-)")) << in;
-}
-
-TEST(Simplify, NeutralElements) {
-  expect_gone(around("%y: f32[T,4] = mul(%x0, %c)"));
-  expect_gone(around("%y: f32[T,4] = mul(%c, %x0)"));
-  expect_gone(around("%y: f32[T,4] = div(%x0, %c)"));
-  expect_gone(around("%y: f32[T,4] = add(%x0, %c)", "-0.0"));
-  expect_gone(around("%y: f32[T,4] = sub(%x0, %c)", "0.0"));
-}
-
-TEST(Simplify, NotWhereABitWouldChange) {
-  // -0.0 + 0.0 and -0.0 - -0.0 are 0.0.
-  for (const std::string& in :
-       {around("%y: f32[T,4] = add(%x0, %c)", "0.0"), around("%y: f32[T,4] = sub(%x0, %c)", "-0.0"),
-        around("%y: f32[T,4] = div(%c, %x0)"), around("%y: f32[T,4] = mul(%x0, %c)", "2.0")}) {
-    EXPECT_EQ(after("simplify", in), print_graph(parse(in)));
-  }
-  const std::string integers = after("simplify", around("%y: i32[T,4] = add(%x0, %c)", "0.0", "i32"));
-  EXPECT_EQ(count_op(parse(integers), "add"), 0);
-}
-
-TEST(Simplify, NotIfTheOperandBroadcasts) {
-  const std::string_view in = text(R"(
-graph "g" symbols(T) {
-  input %x "x": f32[4]
-  %c: f32[2,1] = constant() {dtype = "f32", shape = dims[2, 1], values = reals[1.0, 1.0]}
-  %d: f32[1,1] = constant() {dtype = "f32", shape = dims[1, 1], values = reals[1.0]}
-  %y: f32[2,4] = mul(%x, %c)
-  %z: f32[1,4] = mul(%x, %d)
-  output "y" %y
-  output "z" %z
-}
-)");
-  EXPECT_EQ(after("simplify", in), in);
-}
-
-TEST(Simplify, ConversionsToTheSameType) {
-  expect_gone(around("%y: f32[T,4] = cast(%x0) {to = \"f32\"}"));
-  expect_gone(around("%y: f32[T,4] = reshape(%x0) {shape = dims[T, 4]}"));
-  expect_gone(around("%y: f32[T,4] = broadcast(%x0) {shape = dims[T, 4]}"));
-  expect_gone(around("%y: f32[T,4] = permute(%x0) {axes = ints[0, 1]}"));
-  expect_gone(around("%n: f32[T,4] = neg(%x0)\n  %y: f32[T,4] = neg(%n)"));
-  expect_gone(around(
-      "%n: f32[4,T] = permute(%x0) {axes = ints[1, 0]}\n  %y: f32[T,4] = permute(%n) {axes = ints[1, 0]}"));
-  expect_gone(around(
-      "%n: f32[4*T] = reshape(%x0) {shape = dims[4*T]}\n  %y: f32[T,4] = reshape(%n) {shape = dims[T, 4]}"));
-}
-
-TEST(Simplify, ChainsOfViewsBecomeOne) {
-  EXPECT_EQ(after("simplify", text(R"(
-graph "g" symbols(T) {
-  input %x "x": f32[T,2,3]
-  %a: f32[3,T,2] = permute(%x) {axes = ints[2, 0, 1]}
-  %b: f32[2,3,T] = permute(%a) {axes = ints[2, 0, 1]}
-  %c: f32[6*T] = reshape(%b) {shape = dims[6*T]}
-  %d: f32[6,T] = reshape(%c) {shape = dims[6, T]}
-  output "d" %d
-}
-)")),
-            text(R"(
-graph "g" symbols(T) {
-  input %x "x": f32[T,2,3]
-  %b: f32[2,3,T] = permute(%x) {axes = ints[1, 2, 0]}
-  %d: f32[6,T] = reshape(%b) {shape = dims[6, T]}
-  output "d" %d
-}
-)"));
-}
-
-TEST(Simplify, AnOutputIsNeverAnInput) {
-  const std::string_view in = text(R"(
-graph "g" symbols(T) {
-  input %x "x": f32[T]
-  %y: f32[T] = reshape(%x) {shape = dims[T]}
-  output "y" %y
-}
-)");
-  EXPECT_EQ(after("simplify", in), in);
 }
 
 TEST(Cse, EqualNodesBecomeOneWhateverTheirModule) {

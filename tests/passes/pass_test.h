@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "graph/graph.h"
 #include "graph/text.h"
@@ -27,6 +28,24 @@ inline Graph parse(std::string_view text) {
                   << error.actual;
   }
   return std::move(graph).value();
+}
+
+// The text of the graph after one pass, which must verify, and the pass's rules that fired: "add-nothing 2,
+// ..".
+inline std::pair<std::string, std::string> after_and_fired(std::string_view pass, std::string_view text,
+                                                           const PassContext& context = {}) {
+  Graph graph = parse(text);
+  const Result<const PassRow*> row = find_pass(pass);
+  if (!row.ok()) return {row.error().message, ""};
+  std::string fired;
+  PipelineOptions options;
+  options.verify = true;
+  options.observe = [&](const PassReport& report, const Graph&) -> Status {
+    fired = rules_to_string(report.rules);
+    return {};
+  };
+  const Status status = run_pass(graph, **row, options, context);
+  return {status.ok() ? print_graph(graph) : status.error().where + ": " + status.error().message, fired};
 }
 
 // The text of the graph after one pass, which must verify.

@@ -169,9 +169,11 @@ function passLine(index, before, after) {
     return;
   }
   const a = totals(before), pass = data.passes[index - 1];
+  const rules = pass.rules.length === 0 ? '' : ` Rules that fired, in the whole model: ${pass.rules.map((rule) => `${rule.name} ${rule.fired}`).join(', ')}.`;
   const change = (from, to, format) => format(from) === format(to) ? format(to) : `${format(from)} \u2192 ${format(to)}`;
   line.append(make('b', {}, name), ` \u2014 ${part}: nodes ${change(a.nodes, b.nodes, count)}, launches ${change(a.launches, b.launches, count)}, bytes moved ${change(a.moved, b.moved, bytes)}`,
-    make('br'), make('span', {class: 'muted'}, pass.why ? `${pass.contract}. Its place: ${pass.why}.` : `${pass.contract}.`));
+    make('br'), make('span', {class: 'muted'}, pass.why ? `${pass.contract}. Its place: ${pass.why}.` : `${pass.contract}.`,
+      rules));
 }
 
 function showDiff() {
