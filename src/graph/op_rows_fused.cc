@@ -79,8 +79,9 @@ int projection_overwrites(const Node& node, std::size_t output) {
     ProjectionSection section;
     std::memcpy(static_cast<void*>(&section), fields->data() + i, sizeof(section));
     if (section.output == static_cast<std::int64_t>(output)) residual = section.residual;
-    operands.insert(operands.end(), {section.weight, section.gate, section.bias, section.cosine, section.sine,
-                                     section.residual, section.state, section.positions, section.next_norm});
+    operands.insert(operands.end(),
+                    {section.weight, section.gate, section.bias, section.head_norm, section.cosine,
+                     section.sine, section.residual, section.state, section.positions, section.next_norm});
   }
   if (residual < 0 || std::count(operands.begin(), operands.end(), residual) != 1) return -1;
   const ValueId value = node.inputs[static_cast<std::size_t>(residual)];

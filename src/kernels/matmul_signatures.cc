@@ -165,6 +165,9 @@ std::string_view check_section(const Signature& signature, const ProjectionSecti
   }
   if (section.bias >= 0 && !is_f32_vector(operand_at(signature.inputs, section.bias)))
     return "needs an f32 bias [N], contiguous";
+  if (section.head_norm >= 0 &&
+      (section.cosine < 0 || !is_f32_vector(operand_at(signature.inputs, section.head_norm))))
+    return "needs f32 norm weights of heads, contiguous, and a rope";
   if (section.cosine >= 0) {
     if (!is_turns(operand_at(signature.inputs, section.cosine)) ||
         !is_turns(operand_at(signature.inputs, section.sine)))

@@ -120,12 +120,21 @@ class Epilogue {
     const int heads = reader(value_, "reshape");
     if (heads < 0 || section().gate >= 0 || !keeps_rows(node(heads))) return false;
     const ValueId rows = node(heads).outputs[0];
-    const int rope = reader(rows, "rope");
-    const bool turned = rope >= 0 && node(rope).inputs[0] == rows && is_tile(graph_.type(rows));
+    const int norm = head_norm(rows);
+    const ValueId normed = norm < 0 ? rows : node(norm).outputs[0];
+    const int rope = reader(normed, "rope");
+    const bool turned = rope >= 0 && node(rope).inputs[0] == normed && is_tile(graph_.type(rows));
+    // A norm that no rope follows stays: a tile is a head only where there is one.
     const ValueId last = turned ? node(rope).outputs[0] : rows;
     const std::optional<std::vector<int>> stored = appending(last);
     if (!turned && !stored) return false;
     take(heads);
+    if (turned && norm >= 0) {
+      section().head_norm = node(norm).inputs[1];
+      parts_.head_eps = node(norm).attributes.real("eps");
+      parts_.head_offset = node(norm).attributes.real("offset");
+      take(norm);
+    }
     if (turned) {
       section().cosine = node(rope).inputs[1];
       section().sine = node(rope).inputs[2];
@@ -139,6 +148,14 @@ class Epilogue {
       section().positions = node(stored->back()).inputs[2];
     }
     return true;
+  }
+
+  // The norm of the heads `rows` by a weight, or -1.
+  int head_norm(ValueId rows) const {
+    const int norm = reader(rows, "rms_norm");
+    const bool fits = norm >= 0 && node(norm).inputs[0] == rows && weights_.contains(node(norm).inputs[1]) &&
+                      graph_.type(node(norm).outputs[0]) == graph_.type(rows);
+    return fits ? norm : -1;
   }
 
   // The append of `value` to a state, and the cast in front of it.
@@ -185,6 +202,7 @@ void count_fired(const Graph& graph, const ProjectionParts& parts, const PassCon
   if (section.bias >= 0) context.fired("bias");
   if (section.gate < 0 && section.activation != 0) context.fired("activation");
   if (section.residual >= 0) context.fired("residual");
+  if (section.head_norm >= 0) context.fired("head-norm");
   if (section.cosine >= 0) context.fired("rope");
   if (section.state >= 0) context.fired("append");
   if (graph.type(parts.outputs[0]).dtype == DType::Q8A) context.fired("quantise");

@@ -9,6 +9,10 @@
 //   ->
 //   %s = projection(%x, %w, %bias, %cos, %sin, %state, %positions) {sections = ..} body ..
 //
+// A norm of the heads between the reshape and the rope comes with them (Qwen 3, Gemma 3):
+//
+//   %n = rms_norm(%h, %norm) {eps = 1e-06}
+//
 //   %p = matmul(%x, %w) {transpose_b = 1}
 //   %y = add(%residual, %p)
 //   ->

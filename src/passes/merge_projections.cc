@@ -24,6 +24,14 @@ int first_reader(const UseMap& uses, const ProjectionParts& parts, int none) {
   return first;
 }
 
+// True unless both norm heads, with another eps or offset: a projection has one of each.
+bool norms_heads_alike(const std::vector<ProjectionParts>& chosen, const ProjectionParts& member) {
+  return std::ranges::all_of(chosen, [&](const ProjectionParts& other) {
+    return !other.has_head_norm() || !member.has_head_norm() ||
+           (other.head_eps == member.head_eps && other.head_offset == member.head_offset);
+  });
+}
+
 // Those of `members`, in order, that can run together where one of them stands: behind what all of them read,
 // and before what reads any of them. `slot` becomes that place.
 std::vector<ProjectionParts> together(const UseMap& uses, const std::vector<ProjectionParts>& members,
@@ -37,6 +45,7 @@ std::vector<ProjectionParts> together(const UseMap& uses, const std::vector<Proj
     const auto fits = [&](const ProjectionParts& other) {
       return other.nodes[0] > from && other.nodes[0] < to;
     };
+    if (!norms_heads_alike(chosen, member)) continue;
     std::vector<ProjectionParts> with = chosen;
     with.push_back(member);
     const auto place = std::find_if(with.begin(), with.end(), fits);
@@ -73,6 +82,10 @@ ProjectionParts joined(const std::vector<ProjectionParts>& members) {
   parts.module = members.front().module;
   for (const ProjectionParts& member : members) {
     parts.module = common_module(parts.module, member.module);
+    if (member.has_head_norm()) {
+      parts.head_eps = member.head_eps;
+      parts.head_offset = member.head_offset;
+    }
     for (ProjectionSection section : member.sections) {
       section.output += static_cast<std::int64_t>(parts.outputs.size());
       parts.sections.push_back(section);

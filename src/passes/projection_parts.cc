@@ -9,10 +9,11 @@ namespace {
 
 using Field = std::int64_t ProjectionSection::*;
 
-constexpr std::array kOperands{
-    &ProjectionSection::weight, &ProjectionSection::gate,      &ProjectionSection::bias,
-    &ProjectionSection::cosine, &ProjectionSection::sine,      &ProjectionSection::residual,
-    &ProjectionSection::state,  &ProjectionSection::positions, &ProjectionSection::next_norm};
+constexpr std::array kOperands{&ProjectionSection::weight,    &ProjectionSection::gate,
+                               &ProjectionSection::bias,      &ProjectionSection::head_norm,
+                               &ProjectionSection::cosine,    &ProjectionSection::sine,
+                               &ProjectionSection::residual,  &ProjectionSection::state,
+                               &ProjectionSection::positions, &ProjectionSection::next_norm};
 
 std::optional<ProjectionParts> parts_of_projection(const Node& node) {
   const auto* fields = node.attributes.get<std::vector<std::int64_t>>("sections");
@@ -32,6 +33,8 @@ std::optional<ProjectionParts> parts_of_projection(const Node& node) {
   if (sums >= 0) parts.row_sums = node.inputs[static_cast<std::size_t>(sums)];
   parts.eps = node.attributes.real("eps");
   parts.next_offset = node.attributes.real("next_offset");
+  parts.head_eps = node.attributes.real("head_eps");
+  parts.head_offset = node.attributes.real("head_offset");
   return parts;
 }
 
@@ -48,6 +51,11 @@ std::vector<ValueId> ProjectionParts::inputs() const {
   }
   add(row_sums);
   return found;
+}
+
+bool ProjectionParts::has_head_norm() const {
+  return std::ranges::any_of(sections,
+                             [](const ProjectionSection& section) { return section.head_norm >= 0; });
 }
 
 Attributes ProjectionParts::attributes() const {
@@ -69,6 +77,8 @@ Attributes ProjectionParts::attributes() const {
     attributes.set("eps", eps);
   }
   if (next_offset != 0) attributes.set("next_offset", next_offset);
+  if (has_head_norm()) attributes.set("head_eps", head_eps);
+  if (head_offset != 0) attributes.set("head_offset", head_offset);
   return attributes;
 }
 

@@ -20,10 +20,13 @@ struct ProjectionParts {
   std::vector<ValueId> outputs;
   ValueId row_sums = -1;
   double eps = 0;
+  double head_eps = 0;  // of the norms of heads, and what is added to their weights
+  double head_offset = 0;
   double next_offset = 0;
   std::vector<int> nodes;  // that compute it
   std::string module;      // of its products
 
+  bool has_head_norm() const;
   std::vector<ValueId> inputs() const;  // x first, each once
   Attributes attributes() const;        // operands as numbers of inputs()
 };

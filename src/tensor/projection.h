@@ -6,7 +6,7 @@
 //
 //   v = r * (x W^T)                       or  activation(r * (x Wgate^T)) * (r * (x W^T))
 //   v = v + bias, then activation(v) where there is no gate
-//   v = rope(v) of each `head` columns
+//   v = rms_norm(v) with head_norm, then rope(v), of each `head` columns
 //   v = v + residual
 //   output = v, converted to its type; or written to state at the row's position
 //
@@ -26,6 +26,7 @@ struct ProjectionSection {
   std::int64_t gate = -1;        // [N,K]
   std::int64_t activation = 0;   // ProjectionActivation, of the gate, or without one of v
   std::int64_t bias = -1;        // f32 [N]
+  std::int64_t head_norm = -1;   // f32 [head], only where there is a rope
   std::int64_t cosine = -1;      // f32 [B,T,R/2]
   std::int64_t sine = -1;        // f32 [B,T,R/2]
   std::int64_t interleaved = 0;  // pairs (2i, 2i+1) instead of (i, i + R/2)
@@ -38,7 +39,7 @@ struct ProjectionSection {
 };
 
 // As the attribute "sections" (ints): the sections' fields in this order, one section behind the other.
-inline constexpr std::int64_t kProjectionFields = 13;
+inline constexpr std::int64_t kProjectionFields = 14;
 static_assert(sizeof(ProjectionSection) == kProjectionFields * sizeof(std::int64_t));
 
 // Columns over which the squares for a folded norm are summed: the block of q8a, so that both have one tile.
@@ -47,6 +48,7 @@ inline constexpr std::int64_t kSquaresBlock = 32;
 inline constexpr std::int64_t kLargestHead = 256;
 
 // Attributes besides: "terms" (int; 2: x is q8a [..,2,K], two rows that are added up), "row_sums" (int, the
-// number of an input f32 [..,K/32]; absent: no folded norm), "eps" (real), "next_offset" (real).
+// number of an input f32 [..,K/32]; absent: no folded norm), "eps" (real), "next_offset" (real); of all head
+// norms "head_eps" and "head_offset" (real).
 
 }  // namespace hone

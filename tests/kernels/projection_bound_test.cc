@@ -42,6 +42,7 @@ class RowModel {
     if (section_.gate >= 0) gate(v);
     for (std::size_t i = 0; section_.bias >= 0 && i < v.size(); ++i)
       v[i] = plus(v[i], exactly(p_.input(section_.bias).get(static_cast<std::int64_t>(i))));
+    if (section_.head_norm >= 0) norm_heads(v);
     if (section_.cosine >= 0) rotate(v);
     for (std::size_t i = 0; section_.residual >= 0 && i < v.size(); ++i)
       v[i] = plus(v[i], exactly(p_.input(section_.residual).get(at(i))));
@@ -121,6 +122,27 @@ class RowModel {
       const double inner = std::sqrt(2 / std::acos(-1.0)) * (z + 0.044715 * z * z * z);
       const double activated = silu ? z / (1 + std::exp(-z)) : z / 2 * (1 + std::tanh(inner));
       v[i] = times({activated, 1.13 * gates[i].error + 12.1 * kU * std::fabs(z)}, v[i]);
+    }
+  }
+  // The factor 1 / sqrt(mean(v^2) + eps) moves by half of what the mean does, relatively; it is rounded to
+  // f32, the sum in f64. The weight's sum and both products are rounded once each.
+  void norm_heads(std::vector<Bounded>& v) {
+    for (std::size_t head = 0; head < v.size(); head += static_cast<std::size_t>(spec_.head)) {
+      double mean = 0;
+      double moved = 0;
+      for (std::int64_t i = 0; i < spec_.head; ++i) {
+        const Bounded& x = v[head + static_cast<std::size_t>(i)];
+        mean += x.value * x.value / static_cast<double>(spec_.head);
+        moved += (2 * std::fabs(x.value) + x.error) * x.error / static_cast<double>(spec_.head);
+      }
+      const double size = 1 / std::sqrt(mean + kHeadEps);
+      const Bounded factor{size, 1.01 * size * (moved / (mean + kHeadEps) / 2 + kU)};
+      for (std::int64_t i = 0; i < spec_.head; ++i) {
+        const double w = p_.input(section_.head_norm).get(i) + p_.spec().head_offset;
+        const Bounded weight{w, p_.spec().head_offset == 0 ? 0 : kU * std::fabs(w)};
+        Bounded& x = v[head + static_cast<std::size_t>(i)];
+        x = times(times(x, factor), weight);
+      }
     }
   }
   void rotate(std::vector<Bounded>& v) {
@@ -297,6 +319,16 @@ TEST_P(ProjectionBound, TurnedAndAppended) {
   }
 }
 
+TEST_P(ProjectionBound, NormedHeads) {
+  for (const double offset : {0.0, 1.0}) {
+    check_all({.name = "heads",
+               .head_offset = offset,
+               .sections = {{.n = 96, .bias = true, .rotary = 32, .head = 32, .head_norm = true},
+                            {.n = 64, .rotary = 12, .head = 32, .head_norm = true, .state = DType::F16}}},
+              GetParam());
+  }
+}
+
 TEST_P(ProjectionBound, WithTheNextNormFoldedOut) {
   for (const DType scaled : {DType::F32, DType::Q8A}) {
     for (const double offset : {0.0, 1.0}) {
@@ -315,9 +347,10 @@ std::string answer(const Launch& launch, Isa isa) {
 }
 
 TEST_P(ProjectionBound, WhatTheFastKernelsDoNotTakeTheyRefuse) {
-  const ProjectionSpec spec{.name = "refused",
-                            .sections = {{.n = 64, .bias = true, .residual = true},
-                                         {.n = 64, .rotary = 16, .head = 32, .state = DType::F16}}};
+  const ProjectionSpec spec{
+      .name = "refused",
+      .sections = {{.n = 64, .bias = true, .residual = true},
+                   {.n = 64, .rotary = 16, .head = 32, .head_norm = true, .state = DType::F16}}};
   ProjectionProblem p(spec, 2, 3, random_);
   const Isa isa = GetParam();
   EXPECT_EQ(answer(p.launch(), isa), "");
@@ -354,6 +387,10 @@ TEST_P(ProjectionBound, WhatTheFastKernelsDoNotTakeTheyRefuse) {
               launch.outputs[0].dtype = DType::Q8A;
             }),
             "needs heads of whole blocks where they are rounded or squared");
+  EXPECT_EQ(refused([&](Launch& launch, Sections& s) { input(launch, s[1].head_norm).dtype = DType::F16; }),
+            "needs f32 norm weights of heads, contiguous, and a rope");
+  EXPECT_EQ(refused([&](Launch&, Sections& s) { s[0].head_norm = s[1].head_norm; }),
+            "needs f32 norm weights of heads, contiguous, and a rope");
   EXPECT_EQ(refused([&](Launch&, Sections& s) { s[1].head = 24; }),
             "needs heads of whole panels, at most 256 columns");
   EXPECT_EQ(refused([&](Launch&, Sections& s) { s[1].head = 272; }),

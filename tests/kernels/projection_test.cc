@@ -97,6 +97,17 @@ Floats products_of(ProjectionProblem& p, std::size_t s, Isa isa) {
   return gated_by_kernel(p.spec().sections[s].gate, gates, values, n, isa);
 }
 
+Floats normed_by_kernel(ProjectionProblem& p, const ProjectionSection& section, const Floats& values,
+                        Isa isa) {
+  Tensor x(DType::F32, {static_cast<std::int64_t>(values.size()) / section.head, section.head});
+  Tensor out(DType::F32, x.sizes());
+  std::memcpy(x.data<float>(), values.data(), values.size() * 4);
+  Attributes attributes{{"eps", kHeadEps}};
+  if (p.spec().head_offset != 0) attributes.set("offset", p.spec().head_offset);
+  run_fast({"rms_norm", attributes, {x.view(), p.input(section.head_norm).view()}, {out.view()}}, isa);
+  return {out.data<float>(), out.data<float>() + values.size()};
+}
+
 Floats rotated_by_kernel(ProjectionProblem& p, const ProjectionSection& section, const Floats& values,
                          std::int64_t n, Isa isa) {
   Tensor x(DType::F32, {p.batch(), p.tokens(), n / section.head, section.head});
@@ -180,6 +191,7 @@ std::deque<Guarded> separate_launches(ProjectionProblem& p, Isa isa) {
     Floats values = products_of(p, s, isa);
     for (std::size_t i = 0; section.bias >= 0 && i < values.size(); ++i)
       values[i] += p.input(section.bias).data<float>()[i % index_of(n)];
+    if (section.head_norm >= 0) values = normed_by_kernel(p, section, values, isa);
     if (section.cosine >= 0) values = rotated_by_kernel(p, section, values, n, isa);
     for (std::size_t i = 0; section.residual >= 0 && i < values.size(); ++i)
       values[i] += p.input(section.residual).data<float>()[i];
@@ -298,6 +310,24 @@ TEST_P(Projection, Turned) {
                                  std::to_string(rotary) + " E " + std::to_string(head);
         check_both({.name = name, .k = 32, .sections = {section}}, random_, GetParam());
       }
+    }
+  }
+}
+
+// As Turned, with a norm of each head in front of the rope.
+TEST_P(Projection, NormedHeads) {
+  for (const double offset : {0.0, 1.0}) {
+    for (const std::int64_t head : {16, 48, 64, 256}) {
+      const SectionSpec section{
+          .n = head * 3, .bias = head == 48, .rotary = head, .head = head, .head_norm = true};
+      SectionSpec appended = section;
+      appended.n = head;
+      appended.state = DType::F16;
+      check_both({.name = "heads of " + std::to_string(head) + ", offset " + std::to_string(offset),
+                  .k = 32,
+                  .head_offset = offset,
+                  .sections = {section, appended, {.n = 24, .state = DType::F16}}},
+                 random_, GetParam());
     }
   }
 }

@@ -16,6 +16,7 @@ struct SectionSpec {
   bool bias = false;
   std::int64_t rotary = 0;  // R; 0: no rope
   std::int64_t head = 0;    // columns of a head, where there is a rope
+  bool head_norm = false;
   bool interleaved = false;
   bool residual = false;
   std::optional<DType> state = std::nullopt;  // of the state that it appends to
@@ -30,6 +31,7 @@ struct ProjectionSpec {
   std::int64_t terms = 1;
   bool row_sums = false;
   double next_offset = 0;
+  double head_offset = 0;
   std::vector<SectionSpec> sections = {};
 };
 
@@ -97,6 +99,7 @@ inline TensorView sequence_of(TensorView view, std::int64_t b) {
 }
 
 inline constexpr double kProjectionEps = 1e-5;
+inline constexpr double kHeadEps = 0.25;  // of norms of heads; another, and large enough to be missed
 
 // One launch of a projection with random operands. Outputs start as bytes of 0x55.
 class ProjectionProblem {
@@ -115,6 +118,8 @@ class ProjectionProblem {
       attributes_.set("eps", kProjectionEps);
     }
     if (spec.next_offset != 0) attributes_.set("next_offset", spec.next_offset);
+    if (spec.head_offset != 0) attributes_.set("head_offset", spec.head_offset);
+    if (std::ranges::any_of(spec.sections, &SectionSpec::head_norm)) attributes_.set("head_eps", kHeadEps);
     if (spec.terms != 1) attributes_.set("terms", spec.terms);
     std::vector<std::int64_t> fields(sections_.size() * kProjectionFields);
     std::memcpy(fields.data(), sections_.data(), sections_.size() * sizeof(ProjectionSection));
@@ -252,6 +257,7 @@ class ProjectionProblem {
       section.activation = static_cast<std::int64_t>(spec.gate);
     }
     if (spec.bias) section.bias = add_normal({spec.n}, random);
+    if (spec.head_norm) section.head_norm = add_normal({spec.head}, random);
     if (spec.rotary > 0) add_turns(spec, section, random);
     if (spec.residual) section.residual = add_normal({batch_, tokens_, spec.n}, random, 3.0);
     if (spec.state) {

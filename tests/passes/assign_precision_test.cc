@@ -72,7 +72,7 @@ graph "g" symbols(R) {
   input %x "x": f32[R,64]
   weight %w "w": q4_0[8,64]
   %4: q8a[R,2,64] = quantize_q8a(%x) {terms = 2} @"lm_head"
-  %0: f32[R,8] = projection(%4, %w) {sections = ints[1, -1, 0, -1, -1, -1, 0, 0, -1, -1, -1, -1, 0], terms = 2} @"lm_head" body "projection" symbols(R) {
+  %0: f32[R,8] = projection(%4, %w) {sections = ints[1, -1, 0, -1, -1, -1, -1, 0, 0, -1, -1, -1, -1, 0], terms = 2} @"lm_head" body "projection" symbols(R) {
     input %0 "0": q8a[R,2,64]
     input %1 "1": q4_0[8,64]
     %2: f32[R,2,64] = cast(%0) {to = "f32"}

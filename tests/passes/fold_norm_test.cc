@@ -50,7 +50,7 @@ graph "g" symbols(B, T, C) {
   weight %w "norm": f32[64]
   weight %wg "gate": f32[32,64]
   weight %wu "up": f32[32,64]
-  %x: f32[B,T,64], %15: f32[B,T,64], %16: f32[B,T,2] = projection(%a, %w1, %r, %w) {sections = ints[1, -1, 0, -1, -1, -1, 0, 0, 2, -1, -1, 3, 0]} @"o" body "projection" symbols(B, T, C) {
+  %x: f32[B,T,64], %15: f32[B,T,64], %16: f32[B,T,2] = projection(%a, %w1, %r, %w) {sections = ints[1, -1, 0, -1, -1, -1, -1, 0, 0, 2, -1, -1, 3, 0]} @"o" body "projection" symbols(B, T, C) {
     input %0 "0": f32[B,T,96]
     input %1 "1": f32[64,96]
     input %2 "2": f32[B,T,64]
@@ -65,7 +65,7 @@ graph "g" symbols(B, T, C) {
     output "1" %6
     output "2" %9
   }
-  %g: f32[B,T,32], %u: f32[B,T,32] = projection(%15, %wg, %wu, %16) {sections = ints[1, -1, 0, -1, -1, -1, 0, 0, -1, -1, -1, -1, 0, 2, -1, 0, -1, -1, -1, 0, 0, -1, -1, -1, -1, 1], row_sums = 3, eps = 1e-05} @"up" body "projection" symbols(B, T, C) {
+  %g: f32[B,T,32], %u: f32[B,T,32] = projection(%15, %wg, %wu, %16) {sections = ints[1, -1, 0, -1, -1, -1, -1, 0, 0, -1, -1, -1, -1, 0, 2, -1, 0, -1, -1, -1, -1, 0, 0, -1, -1, -1, -1, 1], row_sums = 3, eps = 1e-05} @"up" body "projection" symbols(B, T, C) {
     input %5 "0": f32[B,T,64]
     input %1 "1": f32[32,64]
     input %2 "2": f32[32,64]

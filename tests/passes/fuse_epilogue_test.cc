@@ -42,6 +42,20 @@ graph "g" symbols(B, T, C) {
 }
 )");
 
+// The same with a norm of each head.
+std::string normed(std::string_view between = "  %n: f32[B,T,2,32] = rms_norm(%h, %norm) {eps = 1e-06}") {
+  constexpr std::string_view kBody = R"( @"norm" body "rms_norm" symbols(B, T, C) {
+    input %0 "0": f32[B,T,2,32]
+    input %1 "1": f32[32]
+    %2: f32[B,T,2,32] = mul(%0, %1)
+    output "0" %2
+  }
+)";
+  const std::string in = replaced(replaced(kTurned, "rope(%h,", "rope(%n,"), "  state %k",
+                                  "  weight %norm \"norm\": f32[32]\n  state %k");
+  return replaced(in, "  %r:", fmt::format("{}{}  %r:", between, kBody));
+}
+
 const std::string_view kGated = text(R"(
 graph "g" symbols(B, T, C) {
   input %x "x": f32[B,T,64]
@@ -77,7 +91,7 @@ graph "g" symbols(B, T, C) {
   input %r "r": f32[B,T,32]
   weight %w "w": f32[32,64]
   weight %b "b": f32[32]
-  %y: f32[B,T,32] = projection(%x, %w, %b, %r) {sections = ints[1, -1, 0, 2, -1, -1, 0, 0, 3, -1, -1, -1, 0]} @"proj" body "projection" symbols(B, T, C) {
+  %y: f32[B,T,32] = projection(%x, %w, %b, %r) {sections = ints[1, -1, 0, 2, -1, -1, -1, 0, 0, 3, -1, -1, -1, 0]} @"proj" body "projection" symbols(B, T, C) {
     input %0 "0": f32[B,T,64]
     input %1 "1": f32[32,64]
     input %2 "2": f32[32]
@@ -102,7 +116,7 @@ graph "g" symbols(B, T, C) {
   weight %w "w": q8_0[64,64]
   weight %b "b": f32[64]
   state %k "k": f16[B,C,2,32]
-  %s: f16[B,C,2,32] = projection(%x, %w, %b, %cos, %sin, %k, %pos) {sections = ints[1, -1, 0, 2, 3, 4, 1, 32, -1, 5, 6, -1, 0]} @"k_proj" body "projection" symbols(B, T, C) {
+  %s: f16[B,C,2,32] = projection(%x, %w, %b, %cos, %sin, %k, %pos) {sections = ints[1, -1, 0, 2, -1, 3, 4, 1, 32, -1, 5, 6, -1, 0]} @"k_proj" body "projection" symbols(B, T, C) {
     input %0 "0": f32[B,T,64]
     input %1 "1": q8_0[64,64]
     input %2 "2": f32[64]
@@ -137,7 +151,7 @@ graph "g" symbols(B, T, C) {
   weight %wg "gate": q8_0[96,64]
   weight %wu "up": q8_0[96,64]
   weight %wd "down": q8_0[64,96]
-  %q: q8a[B,T,96] = projection(%x, %wu, %wg) {sections = ints[1, 2, 1, -1, -1, -1, 0, 0, -1, -1, -1, -1, 0]} @"mlp" body "projection" symbols(B, T, C) {
+  %q: q8a[B,T,96] = projection(%x, %wu, %wg) {sections = ints[1, 2, 1, -1, -1, -1, -1, 0, 0, -1, -1, -1, -1, 0]} @"mlp" body "projection" symbols(B, T, C) {
     input %0 "0": f32[B,T,64]
     input %1 "1": q8_0[96,64]
     input %2 "2": q8_0[96,64]
@@ -179,6 +193,53 @@ TEST(FuseEpilogue, EachPartAlone) {
             fmt::format(
                 "%r: f32[B,T,2,32] = projection(%x, %w, %b, %cos, %sin) {{{}}}\n",
                 sections({{.weight = 1, .bias = 2, .cosine = 3, .sine = 4, .interleaved = 1, .head = 32}})));
+}
+
+TEST(FuseEpilogue, NormOfHeads) {
+  const auto [out, fired] = after_and_fired("fuse-epilogue", normed());
+  EXPECT_EQ(fired, "bias 1, head-norm 1, rope 1, append 1");
+  EXPECT_EQ(nodes_of(out), fmt::format("%s: f16[B,C,2,32] = projection(%x, %w, %b, %norm, %cos, %sin, %k, "
+                                       "%pos) {{{}, head_eps = 1e-06}}\n",
+                                       sections({{.weight = 1,
+                                                  .bias = 2,
+                                                  .head_norm = 3,
+                                                  .cosine = 4,
+                                                  .sine = 5,
+                                                  .interleaved = 1,
+                                                  .head = 32,
+                                                  .state = 6,
+                                                  .positions = 7}})));
+  EXPECT_NE(out.find("    %11: f32[B,T,2,32] = rms_norm(%10, %3) {eps = 1e-06} body"), std::string::npos)
+      << out;
+  // Gemma's 1 + w.
+  const std::string offset =
+      fused(normed("  %n: f32[B,T,2,32] = rms_norm(%h, %norm) {eps = 0.5, offset = 1.0}"));
+  EXPECT_NE(offset.find("head_eps = 0.5, head_offset = 1.0}"), std::string::npos) << offset;
+}
+
+// Its weight is no weight of the model, or something else reads what is in between: the norm stays, and all
+// behind it.
+TEST(FuseEpilogue, NotAnotherNormOfHeads) {
+  const auto expect_norm = [](const std::string& in) {
+    const auto [out, fired] = after_and_fired("fuse-epilogue", in);
+    EXPECT_EQ(fired, "bias 1") << out;
+    EXPECT_NE(nodes_of(out).find("rms_norm("), std::string::npos) << out;
+    EXPECT_NE(nodes_of(out).find("rope("), std::string::npos) << out;
+  };
+  expect_norm(replaced(normed(), "weight %norm", "input %norm"));
+  for (const std::string_view value : {"%h", "%n"}) {
+    expect_norm(
+        replaced(normed(), "  output \"y\"", fmt::format("  output \"o\" {}\n  output \"y\"", value)));
+    expect_norm(
+        replaced(normed(), "  output \"y\"",
+                 fmt::format("  %z: f32[B,T,2,32] = neg({})\n  output \"z\" %z\n  output \"y\"", value)));
+  }
+  // No rope behind it: a tile need not be a head.
+  std::string in = replaced(normed(), "cast(%r)", "cast(%n)");
+  in = in.substr(0, in.find("  %r:")) + in.substr(in.find("  %c:"));
+  const auto [out, fired] = after_and_fired("fuse-epilogue", in);
+  EXPECT_EQ(fired, "bias 1") << out;
+  EXPECT_NE(nodes_of(out).find("rms_norm("), std::string::npos) << out;
 }
 
 // v has no rope, and an f32 cache no cast.

@@ -45,7 +45,7 @@ graph "g" symbols(B, T, C) {
   weight %wk "k": q8_0[32,64]
   weight %wg "g": f32[96,64]
   weight %wu "u": f32[96,64]
-  %q: f32[B,T,32], %k: f32[B,T,32], %g: f32[B,T,96] = projection(%x, %wq, %wk, %r, %wu, %wg) {sections = ints[1, -1, 0, -1, -1, -1, 0, 0, -1, -1, -1, -1, 0, 2, -1, 0, -1, -1, -1, 0, 0, 3, -1, -1, -1, 1, 4, 5, 1, -1, -1, -1, 0, 0, -1, -1, -1, -1, 2]} @"mlp" body "projection" symbols(B, T, C) {
+  %q: f32[B,T,32], %k: f32[B,T,32], %g: f32[B,T,96] = projection(%x, %wq, %wk, %r, %wu, %wg) {sections = ints[1, -1, 0, -1, -1, -1, -1, 0, 0, -1, -1, -1, -1, 0, 2, -1, 0, -1, -1, -1, -1, 0, 0, 3, -1, -1, -1, 1, 4, 5, 1, -1, -1, -1, -1, 0, 0, -1, -1, -1, -1, 2]} @"mlp" body "projection" symbols(B, T, C) {
     input %0 "0": f32[B,T,64]
     input %1 "1": f32[32,64]
     input %2 "2": q8_0[32,64]
@@ -89,6 +89,63 @@ TEST(MergeProjections, AMergedProjectionTakesMore) {
                                   {.weight = 2, .residual = 3, .output = 1},
                                   {.weight = 4, .gate = 5, .activation = 1, .output = 2},
                                   {.weight = 1, .output = 3}})));
+}
+
+// q and k with norms of their heads, and v.
+std::string heads(std::string_view of_k) {
+  std::string in = R"(graph "g" symbols(B, T) {
+  input %x "x": f32[B,T,64]
+  input %cos "cos": f32[B,T,8]
+  input %sin "sin": f32[B,T,8]
+  weight %wv "v": f32[32,64]
+)";
+  for (const std::string_view name : {"q", "k"})
+    in += fmt::format("  weight %w{0} \"{0}\": f32[32,64]\n  weight %n{0} \"n{0}\": f32[16]\n", name);
+  for (const std::string_view name : {"q", "k"}) {
+    in += fmt::format(R"(  %p{0}: f32[B,T,32] = matmul(%x, %w{0}) {{transpose_b = 1}}
+  %h{0}: f32[B,T,2,16] = reshape(%p{0}) {{shape = dims[B, T, 2, 16]}}
+  %m{0}: f32[B,T,2,16] = rms_norm(%h{0}, %n{0}) {{{1}}} body "rms_norm" symbols(B, T) {{
+    input %0 "0": f32[B,T,2,16]
+    input %1 "1": f32[16]
+    %2: f32[B,T,2,16] = mul(%0, %1)
+    output "0" %2
+  }}
+  %{0}: f32[B,T,2,16] = rope(%m{0}, %cos, %sin) {{interleaved = 0}} body "rope" symbols(B, T) {{
+    input %0 "0": f32[B,T,2,16]
+    input %1 "1": f32[B,T,8]
+    input %2 "2": f32[B,T,8]
+    %3: f32[B,T,2,16] = neg(%0)
+    output "0" %3
+  }}
+)",
+                      name, name == "q" ? "eps = 1e-06" : of_k);
+  }
+  return in + R"(  %v: f32[B,T,32] = matmul(%x, %wv) {transpose_b = 1}
+  output "q" %q
+  output "k" %k
+  output "v" %v
+}
+)";
+}
+
+TEST(MergeProjections, HeadsThatAreNormedAlike) {
+  EXPECT_EQ(
+      nodes_of(merged(heads("eps = 1e-06"))),
+      fmt::format("%q: f32[B,T,2,16], %k: f32[B,T,2,16], %v: f32[B,T,32] = "
+                  "projection(%x, %wq, %nq, %cos, %sin, %wk, %nk, %wv) {{{}, head_eps = 1e-06}}\n",
+                  sections({{.weight = 1, .head_norm = 2, .cosine = 3, .sine = 4, .head = 16},
+                            {.weight = 5, .head_norm = 6, .cosine = 3, .sine = 4, .head = 16, .output = 1},
+                            {.weight = 7, .output = 2}})));
+}
+
+// With another eps or offset k stays apart, and v still joins q.
+TEST(MergeProjections, NotHeadsOfAnotherEpsOrOffset) {
+  for (const std::string_view of_k : {"eps = 1e-05", "eps = 1e-06, offset = 1.0"}) {
+    const std::string nodes = nodes_of(merged(heads(of_k)));
+    EXPECT_NE(nodes.find("%q: f32[B,T,2,16], %v: f32[B,T,32] = projection("), std::string::npos) << nodes;
+    EXPECT_NE(nodes.find(fmt::format("head_{}", of_k.substr(0, 11))), std::string::npos) << nodes;
+    EXPECT_EQ(count_op(parse(merged(heads(of_k))), "projection"), 2) << nodes;
+  }
 }
 
 TEST(MergeProjections, NotOfDifferentX) {

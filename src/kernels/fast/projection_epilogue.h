@@ -4,6 +4,7 @@
 #include "kernels/fast/list.h"
 #include "kernels/fast/math16.h"
 #include "kernels/fast/q8a_block.h"
+#include "kernels/fast/rms_norm_row.h"
 #include "kernels/fast/rope_row.h"
 #include "kernels/fast/sum16.h"
 #include "kernels/signature_helpers.h"
@@ -68,6 +69,14 @@ static inline bool row_factors(const Call& call, const ProjectionTile& tile, flo
 
 HONE_INLINE const float* floats(const TensorView& view) {
   return static_cast<const float*>(view.data);
+}
+
+static inline void norm_head(const Call& call, const ProjectionSection& section, float* values) {
+  const auto offset = static_cast<float>(attribute_real(call.attributes, "head_offset", 0.0));
+  rms_norm_row(
+      values, floats(call.inputs[section.head_norm]), attribute_real(call.attributes, "head_eps", 0.0),
+      offset, section.head,
+      [values](std::int64_t i, Vec16 normed, int count) { store_partial(values + i, normed, count); });
 }
 
 static inline void rotate(const Call& call, const ProjectionSection& section, std::int64_t row,
@@ -148,6 +157,7 @@ static inline void finish_row(const Call& call, const ProjectionTile& tile, std:
     for (int c = 0; c < tile.columns; c += 16)
       store(values + c, activate(section.activation, load(values + c)));
   }
+  if (section.head_norm >= 0) norm_head(call, section, values);
   if (section.cosine >= 0) rotate(call, section, row, values);
   if (section.residual >= 0) {
     const TensorView& residual = call.inputs[section.residual];

@@ -4,7 +4,7 @@
 #include "kernels/fast/axes.h"
 #include "kernels/fast/list.h"
 #include "kernels/fast/q8a_block.h"
-#include "kernels/fast/sum16.h"
+#include "kernels/fast/rms_norm_row.h"
 #include "kernels/fast/vector_kernels.h"
 #include "kernels/signature_helpers.h"
 #include "kernels/vector_signatures.h"
@@ -16,24 +16,6 @@ constexpr std::int64_t kRowsPerTile = 4;
 
 std::int64_t rms_norm_tiles(const Call& call) {
   return blocks_of(row_count(call.outputs[0]), kRowsPerTile);
-}
-
-// Without an offset w is taken as it is: -0 + 0 would be 0.
-template <class Store>
-[[gnu::always_inline]] inline void rms_norm_row(const float* x, const float* w, double eps, float offset,
-                                                std::int64_t length, const Store& store_lanes) {
-  Sum16 squares;
-  clear(squares);
-  for (std::int64_t i = 0; i < length; i += 16)
-    add_squares_to(squares, load_partial(x + i, lanes_left(length, i)));
-  const double mean = total(squares) / static_cast<double>(length);
-  const Vec16 scale = broadcast(static_cast<float>(1.0 / __builtin_sqrt(mean + eps)));
-  for (std::int64_t i = 0; i < length; i += 16) {
-    const int count = lanes_left(length, i);
-    Vec16 factor = load_partial(w + i, count);
-    if (offset != 0) factor = add(factor, broadcast(offset));
-    store_lanes(i, mul(mul(load_partial(x + i, count), scale), factor), count);
-  }
 }
 
 void rms_norm_row_f32(const float* x, const float* w, double eps, float offset, std::int64_t length,

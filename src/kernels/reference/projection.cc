@@ -126,6 +126,21 @@ void rotate(const Row& row) {
   }
 }
 
+void norm_heads(const Row& row) {
+  const TensorView& weight = row.input(row.section.head_norm);
+  const std::int64_t head = row.section.head;
+  const double eps = attribute_real(row.call.attributes, "head_eps", 0);
+  const double offset = attribute_real(row.call.attributes, "head_offset", 0);
+  load_reals(weight, 0, last_stride(weight), head, row.operand);
+  for (std::int64_t first = 0; first < row.n; first += head) {
+    double* values = row.values + first;
+    double sum = 0;
+    for (std::int64_t i = 0; i < head; ++i) sum += values[i] * values[i];
+    const double scale = 1 / std::sqrt(sum / static_cast<double>(head) + eps);
+    for (std::int64_t i = 0; i < head; ++i) values[i] *= scale * (row.operand[i] + offset);
+  }
+}
+
 // Adds the bias [N] or the residual's row.
 void add_operand(const Row& row, std::int64_t number) {
   if (number < 0) return;
@@ -180,6 +195,7 @@ void run(const Call& call, std::int64_t tile) {
   add_operand(row, row.section.bias);
   for (std::int64_t i = 0; row.section.gate < 0 && row.section.activation != 0 && i < row.n; ++i)
     row.values[i] = activate(row.section.activation, row.values[i]);
+  if (row.section.head_norm >= 0) norm_heads(row);
   if (row.section.cosine >= 0) rotate(row);
   add_operand(row, row.section.residual);
   if (row.section.state >= 0) return append(row);

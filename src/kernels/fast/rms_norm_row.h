@@ -1,0 +1,27 @@
+// One row of a root-mean-square norm; fast/rms_norm.cc says what it computes.
+#pragma once
+
+#include "kernels/fast/sum16.h"
+
+namespace hone::kernels::HONE_ISA_NAMESPACE {
+
+// Hands over the result 16 lanes at a time, after all of the row was read: it may be written over x.
+// Without an offset w is taken as it is: -0 + 0 would be 0.
+template <class Store>
+[[gnu::always_inline]] inline void rms_norm_row(const float* x, const float* w, double eps, float offset,
+                                                std::int64_t length, const Store& store_lanes) {
+  Sum16 squares;
+  clear(squares);
+  for (std::int64_t i = 0; i < length; i += 16)
+    add_squares_to(squares, load_partial(x + i, lanes_left(length, i)));
+  const double mean = total(squares) / static_cast<double>(length);
+  const Vec16 scale = broadcast(static_cast<float>(1.0 / __builtin_sqrt(mean + eps)));
+  for (std::int64_t i = 0; i < length; i += 16) {
+    const int count = lanes_left(length, i);
+    Vec16 factor = load_partial(w + i, count);
+    if (offset != 0) factor = add(factor, broadcast(offset));
+    store_lanes(i, mul(mul(load_partial(x + i, count), scale), factor), count);
+  }
+}
+
+}  // namespace hone::kernels::HONE_ISA_NAMESPACE
