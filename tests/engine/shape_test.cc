@@ -1,6 +1,7 @@
 // What the chain of passes makes of a model of public shape: counts, bytes and planned memory, from headers
 // alone.
 #include <gtest/gtest.h>
+#include <map>
 
 #include "../file/temporary_folder.h"
 #include "engine/compile.h"
@@ -16,7 +17,7 @@ constexpr std::int64_t kTokens = 512;
 class Shape : public ::testing::Test {
  protected:
   // One step of 512 tokens of one sequence.
-  static CompiledModel compiled(std::string_view name, Level level) {
+  static CompiledModel compiled(std::string_view name, Level level, bool watched = false) {
     const hone::testing::TemporaryFolder folder;
     const std::string path = folder.path("shape.gguf");
     const Result<ModelShape> shape = find_shape(name);
@@ -31,7 +32,9 @@ class Shape : public ::testing::Test {
     options.context = kTokens;
     options.chunk = kTokens;
     options.batch = 1;
-    Result<CompiledModel> model = compile(*checkpoint, options);
+    const auto ignore = [](const PassReport*, const Graph&) { return Status{}; };
+    Result<CompiledModel> model =
+        compile(*checkpoint, options, watched ? PassObserver(ignore) : PassObserver());
     if (!model.ok()) ADD_FAILURE() << describe(model.error());
     return model.ok() ? std::move(model).value() : CompiledModel{};
   }
@@ -66,6 +69,33 @@ TEST_F(Shape, ALayerIsSixLaunches) {
   const std::vector<std::string> expected{"rms_norm",   "projection", "attention",
                                           "projection", "projection", "projection"};
   EXPECT_EQ(ops, expected);
+}
+
+// What the chain does grows with the layers and with nothing else: each rule fires once a layer, or twice,
+// and what is left of a layer is the same. bench/engine/compile_bench.cc has the times.
+TEST_F(Shape, SevenBillionTakeTheSameStepsALayer) {
+  for (const auto& [name, layers] : {std::pair{"smollm2-135m", 30}, std::pair{"llama2-7b", 32}}) {
+    const CompiledModel model = compiled(name, Level::O3, true);
+    std::map<std::string, std::int64_t> fired;
+    for (const PassReport& pass : model.passes) {
+      for (const RuleCount& rule : pass.rules) fired[pass.name + " " + rule.name] = rule.fired;
+    }
+    const auto per_layer = [&](const char* rule) { return fired[rule] / layers; };
+    EXPECT_EQ(fired["fuse-attention attention"], layers) << name;
+    EXPECT_EQ(fired["fuse-norm rms_norm"], 2 * layers + 1) << name;
+    EXPECT_EQ(fired["fuse-rope rope"], 2 * layers) << name;
+    EXPECT_EQ(fired["fuse-mlp swiglu_mlp"], layers) << name;
+    EXPECT_EQ(fired["fuse-epilogue residual"], 2 * layers) << name;
+    EXPECT_EQ(fired["merge-projections 3-of-one-x"], layers) << name;
+    EXPECT_EQ(fired["fold-norm rms_norm"], layers) << name;
+    EXPECT_EQ(per_layer("simplify reshape-of-reshape"), 2) << name;
+    std::map<std::string, int> of_layer;
+    for (const hone::Step& step : model.plan.steps) {
+      if (step.module.starts_with("layers.")) ++of_layer[step.module.substr(0, step.module.find('.', 7))];
+    }
+    EXPECT_EQ(std::ssize(of_layer), layers) << name;
+    for (const auto& [layer, launches] : of_layer) EXPECT_EQ(launches, 6) << name << ", " << layer;
+  }
 }
 
 TEST_F(Shape, ActivationsAreAtTheLowerBound) {
