@@ -118,6 +118,7 @@ class Rewrites {
 
   Result<RewriteCheck> run() {
     find_pairs();
+    find_inner();
     RewriteCheck check;
     check.rewritten = static_cast<int>(pairs_.size());
     if (pairs_.empty()) return check;
@@ -191,6 +192,28 @@ class Rewrites {
     }
   }
 
+  // What one launch writes and reads again for another of its results (a sum and the norm of it): fed to the
+  // old form, it would be O0's number there and the launch's own in the new form.
+  void find_inner() {
+    std::set<std::string> found;
+    for (const Node& node : after_.nodes) {
+      std::vector<std::string> results;
+      for (const ValueId output : node.outputs) {
+        if (in_both(after_.value_name(output))) results.push_back(after_.value_name(output));
+      }
+      for (const std::string& name : results) {
+        for (const std::string& read : fed_names(piece(before_, old_names_[name]).graph)) {
+          if (std::ranges::find(results, read) != results.end()) found.insert(read);
+        }
+        if (results.size() < 2) break;
+      }
+    }
+    inner_ = std::move(found);
+  }
+
+  // Whether a cut ends at this value.
+  bool is_given(const std::string& name) const { return in_both(name) && !inner_.contains(name); }
+
   // Numbers of O0 under this name that fit the type.
   const TensorData* recorded(const std::string& name, const std::vector<std::int64_t>& shape) const {
     const auto found = yardstick_.recorded.find(name);
@@ -244,7 +267,7 @@ class Rewrites {
 
   Side cut_side(const Graph& graph, const std::vector<ValueId>& targets) const {
     Side side;
-    side.cut = cut_graph(graph, targets, [&](ValueId value) { return in_both(graph.value_name(value)); });
+    side.cut = cut_graph(graph, targets, [&](ValueId value) { return is_given(graph.value_name(value)); });
     return side;
   }
 
@@ -338,7 +361,7 @@ class Rewrites {
 
   Cut piece(const Graph& graph, ValueId value) const {
     const ValueId targets[] = {value};
-    return cut_graph(graph, targets, [&](ValueId v) { return in_both(graph.value_name(v)); });
+    return cut_graph(graph, targets, [&](ValueId v) { return is_given(graph.value_name(v)); });
   }
   std::size_t nodes_of(const Pair& pair) const {
     return piece(before_, pair.old_value).nodes + piece(after_, pair.new_value).nodes;
@@ -356,6 +379,7 @@ class Rewrites {
   std::map<std::string, ValueId> old_names_;
   std::map<std::string, ValueId> new_names_;
   std::vector<Pair> pairs_;
+  std::set<std::string> inner_;
   NamedTensors computed_;
   Side old_;
   Side new_;

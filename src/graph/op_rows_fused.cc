@@ -88,8 +88,22 @@ int projection_overwrites(const Node& node, std::size_t output) {
   return std::count(node.inputs.begin(), node.inputs.end(), value) == 1 ? static_cast<int>(residual) : -1;
 }
 
+// The sum in the residual's place.
+int norm_add_overwrites(const Node& node, std::size_t output) {
+  const ValueId residual = node.inputs[2];
+  return output == 0 && std::count(node.inputs.begin(), node.inputs.end(), residual) == 1 ? 2 : -1;
+}
+
 constexpr std::array kFusedRows{
     fused("rms_norm", 2, 2, "x / sqrt(mean(x^2) + eps) * (w + offset) along the last axis"),
+    OpRow{.name = "norm_add",
+          .op_class = OpClass::Fused,
+          .min_inputs = 3,
+          .max_inputs = 4,
+          .infer = infer_from_body,
+          .operations = body_operations,
+          .overwrites = norm_add_overwrites,
+          .summary = "r + rms_norm(x, w), and with a fourth input the rms_norm of that sum by it"},
     fused("layer_norm", 3, 3, "(x - mean) / sqrt(mean((x - mean)^2) + eps) * w + b along the last axis"),
     fused("softmax", 1, 1, "exp(x - max x) / sum along the last axis"),
     fused("rope", 3, 3, "pairs of x [B,T,..,E] turned by the angles whose cos and sin are [B,T,R/2]"),

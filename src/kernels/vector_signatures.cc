@@ -66,6 +66,19 @@ std::string_view accepts_layer_norm(const Signature& signature) {
   return accepts_norm(signature, 3);
 }
 
+std::string_view accepts_norm_add(const Signature& signature) {
+  const std::size_t inputs = signature.inputs.size();
+  if ((inputs != 3 && inputs != 4) || signature.outputs.size() != inputs - 2) return kArity;
+  if (!all_strided(signature)) return kStrided;
+  for (const OperandSpec& operand : signature.inputs) {
+    if (!is_f32_row(operand)) return "needs f32 rows, residual and weights, contiguous";
+  }
+  if (!is_f32_row(signature.outputs[0])) return "needs a sum of f32, contiguous";
+  if (inputs == 4 && !is_f32_row(signature.outputs[1]) && !is_q8a_row(signature.outputs[1]))
+    return "needs a norm of the sum of f32, or of q8a in whole blocks";
+  return {};
+}
+
 std::string_view accepts_softmax(const Signature& signature) {
   if (!has_arity(signature, 1)) return kArity;
   if (!all_strided(signature)) return kStrided;

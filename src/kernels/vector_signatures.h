@@ -16,6 +16,7 @@ std::string_view accepts_matmul_strided(const Signature& signature);
 std::string_view accepts_reduce(const Signature& signature);
 std::string_view accepts_rms_norm(const Signature& signature);
 std::string_view accepts_layer_norm(const Signature& signature);
+std::string_view accepts_norm_add(const Signature& signature);
 std::string_view accepts_rope(const Signature& signature);
 std::string_view accepts_softmax(const Signature& signature);
 std::string_view accepts_state_append(const Signature& signature);

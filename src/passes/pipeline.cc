@@ -17,6 +17,7 @@
 #include "passes/fuse_epilogue.h"
 #include "passes/fuse_mlp.h"
 #include "passes/fuse_norm.h"
+#include "passes/fuse_post_norm.h"
 #include "passes/fuse_quantise.h"
 #include "passes/fuse_rope.h"
 #include "passes/fuse_softmax.h"
@@ -110,6 +111,11 @@ constexpr std::array kPipeline{
             {Reorders, "(K/512 + 14) * 2^-24; int8 rounds before the row's factor instead of after"},
             Level::O2,
             "after merge-projections: every product that reads the norm is a projection then"},
+    PassRow{"fuse-post-norm",
+            fuse_post_norm,
+            {SameBits, ""},
+            Level::O2,
+            "after fold-norm, which takes a norm away where a projection makes its x"},
     PassRow{"fuse-elementwise",
             fuse_elementwise,
             {SameBits, ""},

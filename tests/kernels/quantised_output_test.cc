@@ -1,5 +1,5 @@
-// rms_norm and attention that write q8a: the bits of the f32 kernel with quantize_q8a behind it; and
-// quantize_q8a in two terms.
+// rms_norm and attention that write q8a: the bits of the f32 kernel with quantize_q8a behind it; norm_add:
+// those of the norms and the sum; and quantize_q8a in two terms.
 #include <cmath>
 
 #include "projection_test_support.h"
@@ -52,6 +52,59 @@ TEST_P(QuantisedOutput, OfRmsNorm) {
       }
     }
   }
+}
+
+// norm_add against rms_norm, a sum and rms_norm; with and without a norm of the sum, in its own place and in
+// that of the residual.
+void expect_as_norms(std::int64_t rows, std::int64_t length, DType normed, double offset,
+                     std::mt19937_64& random, Isa isa) {
+  Tensor x(DType::F32, {rows, 2, length}, 5, 4);
+  Tensor r(DType::F32, {rows, 2, length}, 3, 4);
+  Tensor w(DType::F32, {length}, 0, 4);
+  Tensor next(DType::F32, {length}, 0, 20);
+  for (Tensor* operand : {&x, &r, &w, &next}) operand->fill_normal(random, 2.0);
+  if (rows == 9) x.set(4 * length + 7, NAN);
+  Tensor norm(DType::F32, x.sizes());
+  run_fast({"rms_norm", {{"eps", 1e-5}, {"offset", offset}}, {x.view(), w.view()}, {norm.view()}},
+           Isa::Portable);
+  Guarded sum(DType::F32, x.sizes());
+  for (std::int64_t i = 0; i < rows * 2 * length; ++i)
+    sum.data<float>()[i] = static_cast<float>(r.get(i)) + static_cast<float>(norm.get(i));
+  Guarded last(normed, x.sizes());
+  run_fast({"rms_norm", {{"eps", 0.25}, {"offset", offset / 2}}, {sum.view(), next.view()}, {last.view()}},
+           Isa::Portable);
+  const Attributes alone{{"eps", 1e-5}, {"offset", offset}};
+  Attributes both = alone;
+  both.set("next_eps", 0.25);
+  both.set("next_offset", offset / 2);
+  for (const bool in_place : {false, true}) {
+    const std::string what =
+        std::to_string(rows) + " rows of " + std::to_string(length) + (in_place ? " in place" : "");
+    Guarded y(DType::F32, x.sizes());
+    Guarded z(normed, x.sizes());
+    const auto residual = [&] {
+      if (!in_place) return r.view();
+      for (std::int64_t i = 0; i < rows * 2 * length; ++i) y.data<float>()[i] = static_cast<float>(r.get(i));
+      return y.view();
+    };
+    run_fast({"norm_add", alone, {x.view(), w.view(), residual()}, {y.view()}}, isa, 3);
+    ASSERT_EQ(y.bytes(), sum.bytes()) << what;
+    y.clear();
+    run_fast({"norm_add", both, {x.view(), w.view(), residual(), next.view()}, {y.view(), z.view()}}, isa, 2);
+    ASSERT_EQ(y.bytes(), sum.bytes()) << what;
+    ASSERT_EQ(z.bytes(), last.bytes()) << what;
+  }
+}
+
+TEST_P(QuantisedOutput, OfNormsAboutASum) {
+  for (const std::int64_t length : {32, 96, 1056}) {
+    for (const std::int64_t rows : {1, 3, 9}) {
+      for (const double offset : {0.0, 1.0})
+        expect_as_norms(rows, length, DType::Q8A, offset, random_, GetParam());
+    }
+  }
+  for (const std::int64_t length : {1, 7, 17, 40})
+    expect_as_norms(3, length, DType::F32, 0.0, random_, GetParam());
 }
 
 TEST_P(QuantisedOutput, OfAttention) {

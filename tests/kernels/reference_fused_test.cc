@@ -178,6 +178,16 @@ TEST(ReferenceNorms, RmsNorm) {
                                      static_cast<float>(8 * factor), 0, 0}));
 }
 
+TEST(ReferenceNorms, NormAdd) {
+  const Tensor x = f32({1, 4}, {1, -1, 1, -1});
+  const Tensor w = f32({4}, {1, 2, 3, 4});
+  const Tensor r = f32({1, 4}, {0.5f, 2, -0.5f, 4});
+  // The mean square is 1, with eps 3 the factor is 1/2.
+  const std::vector<float> out =
+      run_f32("norm_add.reference", {x.view, w.view, r.view}, {1, 4}, {{"eps", 3.0}});
+  EXPECT_EQ(out, (std::vector<float>{1, 1, 1, 2}));
+}
+
 TEST(ReferenceNorms, Softmax) {
   const float log2 = static_cast<float>(std::log(2.0));
   const Tensor x = f32({3, 3}, {0, 0, log2, -kInf, 5, -kInf, 1000, 1000, -1000});

@@ -18,22 +18,6 @@ std::int64_t rms_norm_tiles(const Call& call) {
   return blocks_of(row_count(call.outputs[0]), kRowsPerTile);
 }
 
-void rms_norm_row_f32(const float* x, const float* w, double eps, float offset, std::int64_t length,
-                      float* out) {
-  rms_norm_row(x, w, eps, offset, length,
-               [out](std::int64_t i, Vec16 values, int count) { store_partial(out + i, values, count); });
-}
-
-// Two groups of lanes make a block.
-void rms_norm_row_q8a(const float* x, const float* w, double eps, float offset, std::int64_t length,
-                      BlockQ8A* out) {
-  float block[32];
-  rms_norm_row(x, w, eps, offset, length, [&block, out](std::int64_t i, Vec16 values, int) {
-    store(block + i % 32, values);
-    if (i % 32 != 0) quantize_block(block, out + i / 32);
-  });
-}
-
 void rms_norm_run(const Call& call, std::int64_t tile) {
   const TensorView& x = call.inputs[0];
   const TensorView& out = call.outputs[0];

@@ -1,6 +1,7 @@
 // One row of a root-mean-square norm; fast/rms_norm.cc says what it computes.
 #pragma once
 
+#include "kernels/fast/q8a_block.h"
 #include "kernels/fast/sum16.h"
 
 namespace hone::kernels::HONE_ISA_NAMESPACE {
@@ -22,6 +23,22 @@ template <class Store>
     if (offset != 0) factor = add(factor, broadcast(offset));
     store_lanes(i, mul(mul(load_partial(x + i, count), scale), factor), count);
   }
+}
+
+static inline void rms_norm_row_f32(const float* x, const float* w, double eps, float offset,
+                                    std::int64_t length, float* out) {
+  rms_norm_row(x, w, eps, offset, length,
+               [out](std::int64_t i, Vec16 values, int count) { store_partial(out + i, values, count); });
+}
+
+// Two groups of lanes make a block.
+static inline void rms_norm_row_q8a(const float* x, const float* w, double eps, float offset,
+                                    std::int64_t length, BlockQ8A* out) {
+  float block[32];
+  rms_norm_row(x, w, eps, offset, length, [&block, out](std::int64_t i, Vec16 values, int) {
+    store(block + i % 32, values);
+    if (i % 32 != 0) quantize_block(block, out + i / 32);
+  });
 }
 
 }  // namespace hone::kernels::HONE_ISA_NAMESPACE

@@ -10,6 +10,7 @@ KernelList concat_kernels();
 KernelList copy_kernels();
 KernelList layer_norm_kernels();
 KernelList matmul_strided_kernels();
+KernelList norm_add_kernels();
 KernelList reduce_kernels();
 KernelList rms_norm_kernels();
 KernelList rope_kernels();

@@ -13,7 +13,7 @@ void list_kernels(void (*take)(void* context, KernelList list), void* context) {
       rope_kernels(),          attention_kernels(),
       quantize_q8a_kernels(),  routing_kernels(),
       expert_matmul_kernels(), projection_kernels(),
-      layer_norm_kernels(),
+      layer_norm_kernels(),    norm_add_kernels(),
   };
   for (const KernelList& group : groups) take(context, group);
 }

@@ -18,6 +18,7 @@ KernelList copy_kernels();
 KernelList state_append_kernels();
 KernelList rms_norm_kernels();
 KernelList layer_norm_kernels();
+KernelList norm_add_kernels();
 KernelList softmax_kernels();
 KernelList rope_kernels();
 KernelList attention_kernels();
