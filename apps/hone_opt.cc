@@ -32,6 +32,7 @@ struct Arguments {
   std::string level;
   std::string stop_after;
   std::string kv = "f32";
+  std::string weights;
   bool int8_activations = false;
 };
 
@@ -79,6 +80,19 @@ Result<PassContext> make_context(const Arguments& arguments) {
         arguments.kv,     "choose one of these"};
   }
   context.precision.kv = *kv;
+  if (!arguments.weights.empty()) {
+    const std::optional<DType> weights = dtype_from_name(arguments.weights);
+    if (!weights) {
+      return Error{ErrorCode::Usage,
+                   Fault::User,
+                   "--weights",
+                   "no element type has this name",
+                   "q8_0",
+                   arguments.weights,
+                   "leave it out, or choose q8_0"};
+    }
+    context.precision.weights = *weights;
+  }
   context.precision.int8_activations = arguments.int8_activations;
   return context;
 }
@@ -121,6 +135,7 @@ int main_of(int count, char** values) {
   program.option("--stop-after", arguments.stop_after, "the last pass to run");
   program.option("--kv", arguments.kv,
                  "element type of the KV cache, for assign-precision: f32, f16 or bf16");
+  program.option("--weights", arguments.weights, "q8_0, for quantise-weights");
   program.flag("--int8-activations", arguments.int8_activations,
                "int8 blocks for matmuls, for assign-precision");
   const ParseOutcome outcome = line.parse(count, values);

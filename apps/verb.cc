@@ -45,6 +45,8 @@ void CommonFlags::add_to(const Command& verb, bool model_only) {
   verb.option("--stop-after", stop_after, "the last pass to run");
   verb.option("--dump", dump, "a folder: the graph as text after every pass");
   verb.option("--kv", kv, "type of the KV cache: f32, f16 or bf16; default by the precision policy");
+  verb.option("--weights", weights,
+              "q8_0: matrices that the file has in a float type are rounded as they are loaded");
   verb.option("--isa", isa, "portable, avx2 or avx512; default the best of this machine, or HONE_ISA");
   verb.option("--ctx", context, "tokens per sequence; default min(the model's, 4096)")
       .within(0, kNoLimit, kZeroIsDefault);
@@ -70,6 +72,11 @@ Result<EngineOptions> CommonFlags::engine_options() const {
     if (kv != "f32" && kv != "f16" && kv != "bf16")
       return usage_error("--kv", "no such cache type", "f32, f16 or bf16", kv);
     options.kv = dtype_from_name(kv);
+  }
+  if (!weights.empty()) {
+    if (weights != "q8_0")
+      return usage_error("--weights", "weights cannot be loaded as this type", "q8_0", weights);
+    options.weights = DType::Q8_0;
   }
   options.isa = HONE_TRY(asked_isa(isa));
   if (!memory.empty()) options.memory = HONE_TRY(parse_bytes("--memory", memory));

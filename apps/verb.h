@@ -27,6 +27,7 @@ struct CommonFlags {
   std::string stop_after;
   std::string dump;  // a folder
   std::string kv;
+  std::string weights;
   std::string isa;  // also HONE_ISA
   std::int64_t context = 0;
   std::int64_t chunk = 512;

@@ -150,7 +150,9 @@ Result<OptimisedModel> optimise(const Checkpoint& checkpoint, const EngineOption
   const ReferenceEvaluator evaluator;
   PassContext context;
   context.target = model.target;
-  context.precision = default_policy(options.level, dominant_weight_type(model.graph), model.target.isa);
+  context.precision = default_policy(
+      options.level, options.weights.value_or(dominant_weight_type(model.graph)), model.target.isa);
+  context.precision.weights = options.weights;
   if (options.kv) context.precision.kv = *options.kv;
   context.evaluator = &evaluator;
   model.precision = context.precision;

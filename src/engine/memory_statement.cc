@@ -92,7 +92,7 @@ MemoryStatement memory_statement(const Plan& plan, const Checkpoint& checkpoint,
   MemoryStatement out;
   const std::int64_t sampler = Sampler::predicted_heap_bytes(vocabulary_of(plan));
   const std::int64_t late = plan.state_bytes + plan.dynamic_bytes + plan.workspace_bytes;
-  const std::int64_t staging = std::max<std::int64_t>(0, staging_bytes(plan) - late);
+  const std::int64_t staging = std::max<std::int64_t>(0, staging_bytes(plan, checkpoint) - late);
   const std::int64_t workers =
       static_cast<std::int64_t>(ThreadPool::kWorkerStackBytes) * (plan.target.threads - 1);
   // What is allocated when the tokenizer is there already.
@@ -123,7 +123,8 @@ MemoryStatement memory_statement(const Plan& plan, const Checkpoint& checkpoint,
       {"worker stacks", MemoryRegion::Workspace, workers, fmt::format("{} workers", plan.target.threads - 1)},
       // Both are given back before what comes later is made, so only what exceeds that adds to the peak.
       {"staging while loading", MemoryRegion::Workspace, staging,
-       fmt::format("{} bytes, given back before the activations are allocated", staging_bytes(plan))},
+       fmt::format("{} bytes, given back before the activations are allocated",
+                   staging_bytes(plan, checkpoint))},
       {"reading the tokenizer", MemoryRegion::Workspace,
        std::max<std::int64_t>(0, tokenizer.loading - after_tokenizer),
        fmt::format("{} bytes, given back before the weights are read", tokenizer.loading)},

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "file/stacked_tensors.h"
+#include "tensor/block_formats.h"
 
 namespace hone {
 namespace {
@@ -67,8 +68,9 @@ class Model {
     Spread spread = HONE_TRY(empty(input.value));
     if (input.kind == InputKind::Weight) {
       if (is_multiplied(graph_, uses_, input.value)) {
-        const TensorData weight = HONE_TRY(read_weight(checkpoint_, input, spread.type, bindings_));
-        spread.values = HONE_TRY(to_doubles(weight));
+        spread.values = HONE_TRY(weight_values(checkpoint_, input, spread.type, bindings_));
+        const auto given = fed_.find(input.name);
+        if (given != fed_.end()) spread.deviation = given->second;
       }
     } else if (input.kind == InputKind::Input) {
       spread.values = HONE_TRY(numbers(inputs_, input.name));
@@ -124,6 +126,20 @@ double unit_roundoff(DType dtype) {
     default:
       return 0;
   }
+}
+
+Result<std::vector<double>> weight_values(const Checkpoint& checkpoint, const GraphInput& input,
+                                          const Type& type, const Bindings& bindings) {
+  const TensorData stored = HONE_TRY(read_weight(checkpoint, input, type, bindings));
+  if (stored.dtype == type.dtype || !dtype_row(type.dtype).is_quantised) return to_doubles(stored);
+  std::vector<double> exact = HONE_TRY(to_doubles(stored));
+  // As exec/load_weights.h rounds them. Blocks do not cross rows, so all rows are one.
+  const std::vector<float> values(exact.begin(), exact.end());
+  TensorData rounded{type.dtype, stored.shape, {}};
+  const auto count = static_cast<std::int64_t>(values.size());
+  rounded.bytes.resize(static_cast<std::size_t>(dtype_bytes(type.dtype, count)));
+  HONE_TRY(encode_row(type.dtype, values.data(), count, rounded.bytes.data()));
+  return to_doubles(rounded);
 }
 
 Result<std::map<std::string, Spread>> rounding_spreads(

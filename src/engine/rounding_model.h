@@ -48,9 +48,14 @@ struct RoundingRule {
 };
 const RoundingRule* find_rounding_rule(std::string_view op);
 
+// The numbers of a weight of type `type` as a run reads them: rounded, where the checkpoint has it in a float
+// type and the graph in blocks (passes/quantise_weights.h).
+Result<std::vector<double>> weight_values(const Checkpoint& checkpoint, const GraphInput& input,
+                                          const Type& type, const Bindings& bindings);
+
 // The spreads of `graph`'s values (primitive ops only) by name. `inputs`: what it was fed, by the names of
-// its inputs; `values`: all that it computed; weights are read from `checkpoint`. `fed`: deviations of inputs
-// that are not exact. Errors (Hone): an op without a rule.
+// its inputs; `values`: all that it computed; weights are read from `checkpoint`. `fed`: deviations of
+// inputs, weights among them, that are not exact. Errors (Hone): an op without a rule.
 Result<std::map<std::string, Spread>> rounding_spreads(const Graph& graph, const NamedTensors& inputs,
                                                        const NamedTensors& values,
                                                        const Checkpoint& checkpoint, const Bindings& bindings,

@@ -63,6 +63,16 @@ std::optional<ValueId> output_named(const Graph& graph, std::string_view name) {
   return std::nullopt;
 }
 
+// True if the graph reads a weight in blocks that O0 reads in a float type.
+bool rounds_weights(const Graph& graph, const Graph& o0) {
+  return std::ranges::any_of(graph.inputs, [&](const GraphInput& input) {
+    const GraphInput* was = o0.find_input(input.name);
+    return input.kind == InputKind::Weight && was != nullptr &&
+           dtype_row(graph.type(input.value).dtype).is_quantised &&
+           !dtype_row(o0.type(was->value).dtype).is_quantised;
+  });
+}
+
 // The tolerance of the reference data, for a graph with these types: `A` is the largest |logit| of O0.
 //   int8 activations: each block of 32 is off by up to 1/254 of its largest value, which moves the logits by
 //   0.7 to
@@ -74,7 +84,8 @@ struct Tolerance {
   double factor = 0;  // of A, or of the norm
 };
 
-Tolerance tolerance_of(const Graph& graph, const ModelConfig& config) {
+//   q8_0 weights of a float checkpoint: as int8 activations, whose error they do not share
+Tolerance tolerance_of(const Graph& graph, const Graph& o0, const ModelConfig& config) {
   const double branches = std::sqrt(2.0 * static_cast<double>(config.layers));
   double unit = 0x1p-24;
   const std::set<ValueId> fixed = static_values(graph);  // weights are exact in any type
@@ -85,9 +96,11 @@ Tolerance tolerance_of(const Graph& graph, const ModelConfig& config) {
       if (narrow) unit = std::max(unit, unit_roundoff(dtype));
     }
   }
-  for (const Node& node : graph.nodes) {
-    if (node.op == "quantize_q8a") return {true, 0.02 * branches};
-  }
+  const bool activations =
+      std::ranges::any_of(graph.nodes, [](const Node& node) { return node.op == "quantize_q8a"; });
+  const bool weights = rounds_weights(graph, o0);
+  if (activations || weights)
+    return {true, 0.02 * branches * (activations && weights ? std::sqrt(2.0) : 1.0)};
   if (unit > 0x1p-24) return {false, 8 * unit * branches};
   const auto k = static_cast<double>(std::max({config.dim, config.ffn, config.heads * config.head_dim}));
   return {false, 8 * unit * std::sqrt(k) * branches};
@@ -323,7 +336,7 @@ class ModelVerifier {
     const std::vector<double> is = HONE_TRY(to_doubles(results.find(name)->second));
     const std::vector<double> was = HONE_TRY(to_doubles(yardstick_.recorded.find(o0_name)->second));
     const std::vector<std::int64_t> decided = HONE_TRY(decided_tokens(graph, results));
-    const Tolerance tolerance = tolerance_of(graph, config_);
+    const Tolerance tolerance = tolerance_of(graph, o0, config_);
     const std::int64_t vocabulary = std::ssize(is) / (kSequenceCount * tokens_);
     EndToEnd out;
     double worst = -1;

@@ -305,7 +305,26 @@ class Rewrites {
       for (std::size_t i = 0; i < error.size(); ++i) error[i] = std::abs(error[i] - exact[i]);
       out[name] = std::move(error);
     }
+    HONE_TRY(add_rounded_weights(side, out));
     return out;
+  }
+
+  // The same of weights that one graph reads in a narrower type.
+  Status add_rounded_weights(const Side& side, std::map<std::string, std::vector<double>>& out) {
+    for (const GraphInput& input : side.cut.graph.inputs) {
+      const GraphInput* was = before_.find_input(input.name);
+      if (input.kind != InputKind::Weight || was == nullptr) continue;
+      const Type& type = side.cut.graph.type(input.value);
+      const Type& old_type = before_.type(was->value);
+      if (old_type.dtype == type.dtype || !dtype_row(type.dtype).is_quantised) continue;
+      const Checkpoint& checkpoint = yardstick_.checkpoint;
+      const Bindings& bindings = yardstick_.plan.bound;
+      std::vector<double> error = HONE_TRY(weight_values(checkpoint, input, type, bindings));
+      const std::vector<double> exact = HONE_TRY(weight_values(checkpoint, *was, old_type, bindings));
+      for (std::size_t i = 0; i < error.size(); ++i) error[i] = std::abs(error[i] - exact[i]);
+      out[input.name] = std::move(error);
+    }
+    return {};
   }
 
   // The expected deviations, from the numbers of a run of the primitive form on reference kernels.

@@ -15,21 +15,37 @@ struct MatrixSize {
   std::int64_t matrices;
   std::int64_t rows;  // of each
   std::int64_t k;
+  DType stored;  // in the checkpoint
+  std::int64_t stored_row_bytes;
   std::int64_t row_bytes;
+
+  bool rounded() const { return stored_row_bytes != row_bytes; }
 };
 
-MatrixSize matrix_size(const StaticBuffer& buffer) {
+MatrixSize matrix_size(const StaticBuffer& buffer, DType stored) {
   const Shape& shape = buffer.type.shape;  // [N,K] or [X,N,K]
   const std::size_t rank = shape.size();
   const std::int64_t matrices = rank == 3 ? *shape[0].as_constant() : 1;
   const std::int64_t rows = *shape[rank - 2].as_constant();
   const std::int64_t k = *shape[rank - 1].as_constant();
-  return {matrices, rows, k, dtype_bytes(buffer.type.dtype, k)};
+  return {matrices, rows, k, stored, dtype_bytes(stored, k), dtype_bytes(buffer.type.dtype, k)};
+}
+
+// A matrix that the checkpoint has in a float type and the plan in blocks.
+bool is_rounded(const StaticBuffer& buffer, DType stored) {
+  return buffer.type.shape.size() >= 2 && dtype_row(buffer.type.dtype).is_quantised &&
+         (stored == DType::F32 || stored == DType::F16 || stored == DType::BF16);
 }
 
 // Panels that pass through the staging buffer at a time.
 std::int64_t panels_per_piece(const MatrixSize& size) {
-  return std::max<std::int64_t>(1, kStagingBytes / (size.row_bytes * kPanelColumns));
+  return std::max<std::int64_t>(1, kStagingBytes / (size.stored_row_bytes * kPanelColumns));
+}
+
+// Bytes of the staging buffer that one piece takes: its rows as they are stored, and as they become.
+std::int64_t piece_bytes(const MatrixSize& size) {
+  return panels_per_piece(size) * kPanelColumns *
+         (size.stored_row_bytes + (size.rounded() ? size.row_bytes : 0));
 }
 
 struct PackJob {
@@ -40,6 +56,29 @@ struct PackJob {
   std::int64_t rows;        // in this piece
   std::int64_t panel_bytes;
 };
+
+struct RoundJob {
+  const StaticBuffer* buffer;
+  MatrixSize size;
+  const std::byte* source;
+  std::byte* target;
+};
+
+void round_range(void* context, std::int64_t begin, std::int64_t end, int) {
+  const auto& job = *static_cast<const RoundJob*>(context);
+  constexpr std::int64_t kAtOnce = 256;  // whole blocks of every type that weights are rounded to
+  float values[kAtOnce];
+  for (std::int64_t row = begin; row < end; ++row) {
+    for (std::int64_t i = 0; i < job.size.k; i += kAtOnce) {
+      const std::int64_t count = std::min(kAtOnce, job.size.k - i);
+      const std::byte* from = job.source + row * job.size.stored_row_bytes + dtype_bytes(job.size.stored, i);
+      std::byte* to = job.target + row * job.size.row_bytes + dtype_bytes(job.buffer->type.dtype, i);
+      // Neither fails: is_rounded has seen both types, and the pass the blocks.
+      if (!decode_row(job.size.stored, from, count, values).ok()) return;
+      if (!encode_row(job.buffer->type.dtype, values, count, to).ok()) return;
+    }
+  }
+}
 
 void pack_range(void* context, std::int64_t begin, std::int64_t end, int) {
   const auto& job = *static_cast<const PackJob*>(context);
@@ -53,26 +92,38 @@ void pack_range(void* context, std::int64_t begin, std::int64_t end, int) {
 // The matrix whose rows start at byte `begin` of the tensor, packed to `target`.
 Status load_matrix(const StaticBuffer& buffer, const TensorEntry& entry, std::uint64_t begin,
                    const Checkpoint& checkpoint, ThreadPool& pool, std::byte* target, const Arena& staging) {
-  const MatrixSize size = matrix_size(buffer);
+  const MatrixSize size = matrix_size(buffer, entry.dtype.value_or(buffer.type.dtype));
   const std::int64_t step = panels_per_piece(size) * kPanelColumns;
-  const std::int64_t bytes = panel_shape(buffer.type.dtype, size.k).bytes;
+  const bool packed = buffer.layout == Layout::Panel16;
+  const std::int64_t bytes =
+      packed ? panel_shape(buffer.type.dtype, size.k).bytes : size.row_bytes * kPanelColumns;
   for (std::int64_t row = 0; row < size.rows; row += step) {
     const std::int64_t rows = std::min(step, size.rows - row);
-    const std::span<std::byte> piece(staging.data(), static_cast<std::size_t>(rows * size.row_bytes));
-    HONE_TRY(checkpoint.read_tensor(entry, begin + static_cast<std::uint64_t>(row * size.row_bytes), piece));
-    PackJob job{&buffer, size, staging.data(), target + row / kPanelColumns * bytes, rows, bytes};
+    const std::span<std::byte> piece(staging.data(), static_cast<std::size_t>(rows * size.stored_row_bytes));
+    HONE_TRY(checkpoint.read_tensor(entry, begin + static_cast<std::uint64_t>(row * size.stored_row_bytes),
+                                    piece));
+    std::byte* place = target + row / kPanelColumns * bytes;
+    const std::byte* source = piece.data();
+    if (size.rounded()) {
+      std::byte* rounded = packed ? staging.data() + step * size.stored_row_bytes : place;
+      RoundJob job{&buffer, size, source, rounded};
+      pool.run(rows, round_range, &job);
+      source = rounded;
+    }
+    if (!packed) continue;
+    PackJob job{&buffer, size, source, place, rows, bytes};
     pool.run((rows + kPanelColumns - 1) / kPanelColumns, pack_range, &job);
   }
   return {};
 }
 
-// All matrices of one tensor, whose packed bytes are `matrix_bytes` apart.
+// All matrices of one tensor, whose bytes in the layout of the plan are `matrix_bytes` apart.
 Status load_panels(const StaticBuffer& buffer, const TensorEntry& entry, std::int64_t matrices,
                    std::int64_t matrix_bytes, const Checkpoint& checkpoint, ThreadPool& pool,
                    std::byte* target, const Arena& staging) {
-  const MatrixSize size = matrix_size(buffer);
+  const MatrixSize size = matrix_size(buffer, entry.dtype.value_or(buffer.type.dtype));
   for (std::int64_t i = 0; i < matrices; ++i) {
-    const auto begin = static_cast<std::uint64_t>(i * size.rows * size.row_bytes);
+    const auto begin = static_cast<std::uint64_t>(i * size.rows * size.stored_row_bytes);
     HONE_TRY(load_matrix(buffer, entry, begin, checkpoint, pool, target + i * matrix_bytes, staging));
   }
   return {};
@@ -137,23 +188,24 @@ Error changed_tensor(const Checkpoint& checkpoint, const StaticBuffer& buffer) {
 
 }  // namespace
 
-std::int64_t staging_bytes(const Plan& plan) {
+std::int64_t staging_bytes(const Plan& plan, const Checkpoint& checkpoint) {
   std::int64_t most = 0;
   for (const StaticBuffer& buffer : plan.statics) {
-    if (buffer.layout != Layout::Panel16) {
+    const TensorEntry* entry = checkpoint.find_tensor(name_in_stack(buffer.name, 0));
+    const DType stored = entry == nullptr ? buffer.type.dtype : entry->dtype.value_or(buffer.type.dtype);
+    if (buffer.layout != Layout::Panel16 && !is_rounded(buffer, stored)) {
       // Should the checkpoint have it in 16 bits.
       if (buffer.type.shape.size() == 1) most = std::max(most, buffer.bytes / 2);
       continue;
     }
-    const MatrixSize size = matrix_size(buffer);
-    most = std::max(most, panels_per_piece(size) * kPanelColumns * size.row_bytes);
+    most = std::max(most, piece_bytes(matrix_size(buffer, stored)));
   }
   return most;
 }
 
 Status load_weights(const Plan& plan, const Checkpoint& checkpoint, ThreadPool& pool, const Arena& statics,
                     const LoadProgress& progress) {
-  const Arena staging = HONE_TRY(Arena::create(staging_bytes(plan), "staging buffer", false));
+  const Arena staging = HONE_TRY(Arena::create(staging_bytes(plan, checkpoint), "staging buffer", false));
   std::int64_t done = 0;
   for (const StaticBuffer& buffer : plan.statics) {
     std::byte* target = statics.data() + buffer.offset;
@@ -169,13 +221,14 @@ Status load_weights(const Plan& plan, const Checkpoint& checkpoint, ThreadPool& 
     for (std::int64_t part = 0; part < parts; ++part) {
       const TensorEntry* entry = checkpoint.find_tensor(name_in_stack(buffer.name, part));
       const bool widened = entry != nullptr && is_widened(buffer, entry->dtype);
-      if (entry == nullptr || (entry->dtype != buffer.type.dtype && !widened) ||
+      const bool rounded = entry != nullptr && entry->dtype && is_rounded(buffer, *entry->dtype);
+      if (entry == nullptr || (entry->dtype != buffer.type.dtype && !widened && !rounded) ||
           entry->elements() != elements) {
         return changed_tensor(checkpoint, buffer);
       }
       std::byte* begin = target + part * bytes;
-      if (buffer.layout == Layout::Panel16) {
-        const std::int64_t matrices = matrix_size(buffer).matrices / parts;
+      if (buffer.layout == Layout::Panel16 || rounded) {
+        const std::int64_t matrices = matrix_size(buffer, *entry->dtype).matrices / parts;
         HONE_TRY(load_panels(buffer, *entry, matrices, bytes / matrices, checkpoint, pool, begin, staging));
       } else if (widened) {
         HONE_TRY(load_widened(*entry, *entry->dtype, checkpoint, begin, staging));

@@ -23,6 +23,7 @@ constexpr std::array kOrder{
     OrderRule{"fuse-mlp", "cse", kTwice},
     OrderRule{"assign-precision", "fuse-attention", "only the fused attention reads every type of cache"},
     OrderRule{"assign-precision", "fuse-mlp", "the fused feed-forward has one activation to round, not two"},
+    OrderRule{"assign-precision", "quantise-weights", "it gives quantised weights int8 activations"},
     OrderRule{"fuse-quantise", "assign-precision", "there is no quantisation before it"},
     OrderRule{"fuse-epilogue", "assign-precision",
               "it takes the casts and quantisations that follow a product"},

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -39,6 +40,7 @@ enum class Level : std::uint8_t { O0, O1, O2, O3 };
 struct PrecisionPolicy {
   bool int8_activations = false;  // O3 default for quantised weights: q8a blocks into the int8 matmul
   DType kv = DType::F32;
+  std::optional<DType> weights = std::nullopt;  // of matrices that the checkpoint has in a float type
 };
 
 // How often a named rule of a pass has rewritten something.

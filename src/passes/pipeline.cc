@@ -22,6 +22,7 @@
 #include "passes/fuse_rope.h"
 #include "passes/fuse_softmax.h"
 #include "passes/merge_projections.h"
+#include "passes/quantise_weights.h"
 #include "passes/simplify.h"
 #include "passes/widen_weights.h"
 
@@ -37,6 +38,13 @@ constexpr std::array kPipeline{
             {SameBits, ""},
             Level::O1,
             "first: the fusions look for weights, not for casts of them"},
+    PassRow{"quantise-weights",
+            quantise_weights,
+            {RoundsToType, "1/254 of each block's largest weight"},
+            Level::O0,
+            "before assign-precision, which gives quantised weights int8 activations; at every level, for a "
+            "type that "
+            "was asked for holds at every level"},
     PassRow{"fold-constants",
             fold_constants,
             {SameBits, ""},

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """The flags of every verb: what each changes, and how a wrong one is answered."""
+import os
 import unittest
 
 import command
-from command import IDS, LLAMA, QWEN, CommandTest
+from command import DATA, IDS, LLAMA, QWEN, CommandTest
 
 VERBS = ("run", "logits", "perplexity", "tokenize", "render", "template", "inspect", "explain", "plan", "verify", "bench",
          "quantize", "doctor", "version")
@@ -47,6 +48,7 @@ class UsageTest(CommandTest):
                 (("--level", "O9"), ("--level", "O3", "O9")),
                 (("--level", ""), ("--level",)),
                 (("--kv", "f12"), ("--kv", "bf16", "f12")),
+                (("--weights", "q4_0"), ("--weights", "q8_0", "q4_0")),
                 (("--isa", "sse"), ("--isa", "portable", "sse")),
                 (("--threads", "-1"), ("--threads", "-1")),
                 (("--threads", "10000"), ("--threads", "1024", "10000")),
@@ -137,6 +139,19 @@ class EffectTest(CommandTest):
         if best == ISAS[-1]:
             self.skipTest("this machine has every level")
         self.fails_both(4, "run", LLAMA, "--ids", "1", "--isa", ISAS[-1], says=("--isa", best))
+
+    def test_weights_are_rounded_as_they_are_loaded(self):
+        model = os.path.join(DATA, "gguf", "llama-256-F32.gguf")
+        plain = self.answer("plan", model)
+        rounded = self.answer("plan", model, "--weights", "q8_0")
+        self.assertLess(rounded["static_bytes"], 0.5 * plain["static_bytes"])
+        passes = {row["name"]: row for row in self.answer("explain", model, "--weights", "q8_0")["passes"]}
+        # q, k, v, o, gate, up and down of two layers, and the logits.
+        self.assertEqual(passes["quantise-weights"]["rules"], [{"name": "f32", "fired": 15}])
+        self.assertIn("rounds to type", passes["quantise-weights"]["contract"])
+        self.assertFalse({row["name"]: row for row in self.answer("explain", model)["passes"]}["quantise-weights"]["changed"])
+        made = self.answer("run", model, "--ids", IDS, "-n", 2, "--weights", "q8_0")
+        self.assertEqual(made["predicted_bytes"], self.answer("plan", model, "--weights", "q8_0")["total_bytes"])
 
     def test_kv_type_changes_the_memory(self):
         size = {kv: self.answer("plan", LLAMA, "--kv", kv)["kv_bytes"] for kv in ("f32", "f16", "bf16")}

@@ -153,7 +153,7 @@ class NoEffectTest(CommandTest):
         self.assertEqual(os.listdir(self.folder), [])
 
     def test_empty_names(self):
-        for verb, flags in (("explain", ("--dump", "--graph", "--stop-after", "--passes", "--level", "--kv", "--isa")),
+        for verb, flags in (("explain", ("--dump", "--graph", "--stop-after", "--passes", "--level", "--kv", "--weights", "--isa")),
                             ("run", ("-f", "--ids", "--stop")), ("quantize", ("--text", "-o", "--to")), ("logits", ("--out",)),
                             ("bench", ("--save", "--shape")), ("render", ("--messages",)), ("tokenize", ("--jsonl",))):
             for flag in flags:

@@ -83,6 +83,25 @@ INSTANTIATE_TEST_SUITE_P(Models, RightChains,
                                          "models/phi3-longrope", "models/olmo2", "models/chatglm3"),
                          [](const testing::TestParamInfo<const char*>& model) { return plain(model.param); });
 
+// Weights rounded as they are loaded: the pass is held to its own contract, and the others to theirs on
+// rounded weights.
+TEST(RoundedWeights, KeepTheirContract) {
+  for (const char* model : {"gguf/llama-256-F32.gguf", "models/qwen2-untied-bf16"}) {
+    EngineOptions options;
+    options.weights = DType::Q8_0;
+    const VerifyReport report = verified(model, options);
+    EXPECT_TRUE(report.ok) << model << ": " << report.guilty;
+    for (const PassCheck& check : report.passes) {
+      EXPECT_TRUE(check.ok) << check.name;
+      if (check.name != "quantise-weights") continue;
+      EXPECT_GT(check.rewritten, 10) << model;
+      EXPECT_GT(check.max_error, 1e-4) << model;
+      EXPECT_LE(check.max_error, check.bound) << model;
+      EXPECT_LE(check.end_to_end_error, check.end_to_end_bound) << model;
+    }
+  }
+}
+
 struct Planted {
   const char* pass;
   const char* op;          // in the piece that is shown
