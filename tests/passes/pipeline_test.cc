@@ -141,8 +141,8 @@ TEST(Pipeline, StopsAfterTheNamedPass) {
     return {};
   };
   ASSERT_TRUE(run_pipeline(graph, options, {}).ok());
-  const std::vector<std::string> expected{"widen-weights", "quantise-weights", "fold-constants", "simplify", "cse",
-                                          "fuse-softmax",  "fuse-attention", "fuse-norm"};
+  const std::vector<std::string> expected{"widen-weights", "quantise-weights", "fold-constants", "simplify",
+                                          "cse",           "fuse-softmax",     "fuse-attention", "fuse-norm"};
   EXPECT_EQ(names, expected);
 }
 
