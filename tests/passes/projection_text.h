@@ -30,7 +30,8 @@ inline std::string nodes_of(std::string_view printed) {
   std::string out;
   std::string rest = without_bodies(printed);
   while (!rest.empty()) {
-    const std::size_t end = rest.find('\n') + 1;
+    const std::size_t end =
+        std::min(rest.find('\n'), rest.size() - 1) + 1;  // an error's text has no line break
     std::string line = rest.substr(0, end);
     rest.erase(0, end);
     if (!line.starts_with("  %")) continue;
