@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
+#include <filesystem>
 #include <fmt/format.h>
 #include <limits>
 #include <sstream>
 
 #include "apps/pass_flags.h"
 #include "apps/report_error.h"
+#include "base/nearest_name.h"
 #include "base/thread_pool.h"
 
 namespace hone {
@@ -25,6 +27,28 @@ Status parse_level(const std::string& text, EngineOptions& options) {
     }
   }
   return usage_error("--level", "no such level", "O0, O1, O2 or O3", text);
+}
+
+// fast, balanced, exact; anything else names a file of rules.
+Status read_precision(const std::string& text, EngineOptions& options) {
+  constexpr std::string_view kNames[] = {"fast", "balanced", "exact"};
+  for (std::size_t i = 0; i < std::size(kNames); ++i) {
+    if (text != kNames[i]) continue;
+    options.precision = static_cast<Precision>(i);
+    return {};
+  }
+  std::error_code unknown;
+  if (!std::filesystem::exists(text, unknown)) {
+    Error error = usage_error("--precision", "no such precision, and no file of this name",
+                              "fast, balanced, exact, or a file of rules", text);
+    if (const std::string_view near = nearest_name(text, kNames); !near.empty())
+      error.next_step = fmt::format("did you mean '{}'?", near);
+    return error;
+  }
+  const std::string rules = HONE_TRY(read_text_file(text));
+  options.precision_rules =
+      std::make_shared<const PrecisionRules>(HONE_TRY(parse_precision_rules(rules, text)));
+  return {};
 }
 
 }  // namespace
@@ -44,6 +68,11 @@ void CommonFlags::add_to(const Command& verb, bool model_only) {
   verb.option("--plugin", plugins, "a shared library with passes (hone_pass.h); may be given again");
   verb.option("--stop-after", stop_after, "the last pass to run");
   verb.option("--dump", dump, "a folder: the graph as text after every pass");
+  verb.option("--workspace", workspace,
+              "most bytes of scratch of all threads; what does not fit costs threads");
+  verb.option("--workspace-in", workspace_in, "own (an arena) or activations: where scratch lies")
+      .show_default();
+  verb.option("--precision", precision, "fast, balanced, exact, or a file of rules by module").show_default();
   verb.option("--kv", kv, "type of the KV cache: f32, f16 or bf16; default by the precision policy");
   verb.option("--weights", weights,
               "q8_0: matrices that the file has in a float type are rounded as they are loaded");
@@ -68,6 +97,7 @@ Result<EngineOptions> CommonFlags::engine_options() const {
   EngineOptions options;
   HONE_TRY(parse_level(level, options));
   HONE_TRY(read_pass_flags(plugins, passes, options));
+  HONE_TRY(read_precision(precision, options));
   if (!kv.empty()) {
     if (kv != "f32" && kv != "f16" && kv != "bf16")
       return usage_error("--kv", "no such cache type", "f32, f16 or bf16", kv);
@@ -80,6 +110,10 @@ Result<EngineOptions> CommonFlags::engine_options() const {
   }
   options.isa = HONE_TRY(asked_isa(isa));
   if (!memory.empty()) options.memory = HONE_TRY(parse_bytes("--memory", memory));
+  if (!workspace.empty()) options.workspace = HONE_TRY(parse_bytes("--workspace", workspace));
+  if (workspace_in != "own" && workspace_in != "activations")
+    return usage_error("--workspace-in", "scratch has no such place", "own or activations", workspace_in);
+  options.workspace_in = workspace_in == "own" ? Workspace::Own : Workspace::Activations;
   options.threads = threads;
   options.context = context;
   options.chunk = chunk;

@@ -25,7 +25,10 @@ struct CommonFlags {
   std::string passes;  // "-fuse-rope,-cse"
   std::vector<std::string> plugins;
   std::string stop_after;
-  std::string dump;  // a folder
+  std::string dump;                  // a folder
+  std::string workspace;             // "2M"
+  std::string workspace_in = "own";  // own, activations
+  std::string precision = "fast";    // fast, balanced, exact or a file of rules
   std::string kv;
   std::string weights;
   std::string isa;  // also HONE_ISA

@@ -1,10 +1,11 @@
 // hone plan: memory and work before it runs, headers only.
+#include <cstdlib>
 #include <fmt/format.h>
 #include <memory>
 
 #include "apps/plural.h"
 #include "apps/verb.h"
-#include "engine/plan_outlook.h"
+#include "engine/precision_effects.h"
 #include "file/open.h"
 #include "plan/print.h"
 #include "tokens/load_tokenizer.h"
@@ -63,6 +64,10 @@ struct Outlook {
   StepWork prefill;
   StepWork decode;
   std::vector<Shrink> shrinks;
+  std::vector<PrecisionStage> precision;
+  // What --workspace and --workspace-in changed: threads and bytes of all without them.
+  std::int64_t threads_without = 0;  // 0: neither was given
+  std::int64_t total_without_bytes = 0;
 };
 
 Json work_json(const StepWork& work) {
@@ -71,6 +76,21 @@ Json work_json(const StepWork& work) {
           {"bytes_moved", work.bytes_moved},
           {"operations", work.operations},
           {"activation_bytes", work.activation_bytes}};
+}
+
+Json precision_json(const std::vector<PrecisionStage>& stages) {
+  Json out = Json::array();
+  for (const PrecisionStage& stage : stages) {
+    out.push_back({{"what", stage.what},
+                   {"line", stage.line},
+                   {"launches", stage.work.launches},
+                   {"prefill_bytes_moved", stage.work.prefill_bytes},
+                   {"decode_bytes_moved", stage.work.decode_bytes},
+                   {"int8_operations", stage.work.int8_operations},
+                   {"f32_operations", stage.work.f32_operations},
+                   {"total_bytes", stage.work.memory_bytes}});
+  }
+  return out;
 }
 
 Json as_json(const CompiledModel& model, const MemoryStatement& memory, const Outlook& outlook,
@@ -108,8 +128,15 @@ Json as_json(const CompiledModel& model, const MemoryStatement& memory, const Ou
            {"prefill", work_json(outlook.prefill)},
            {"decode", work_json(outlook.decode)},
            {"shrink", std::move(shrinks)},
+           {"precision", precision_json(outlook.precision)},
            {"items", std::move(items)},
            {"layers", std::move(layers)}};
+  if (outlook.threads_without > 0) {
+    out["workspace"] = {{"in", model.plan.workspace == Workspace::Own ? "own" : "activations"},
+                        {"threads", model.plan.target.threads},
+                        {"threads_without", outlook.threads_without},
+                        {"saved_bytes", outlook.total_without_bytes - memory.total_bytes}};
+  }
   if (fit != nullptr) {
     out["max_batch"] = fit->max_batch;
     out["max_ctx"] = fit->max_context;
@@ -124,11 +151,42 @@ std::string work_text(const char* name, const StepWork& work) {
                      human_bytes(work.activation_bytes));
 }
 
+// What the precision asked for costs and buys: fast as it is, then each stage against the one above it.
+std::string precision_text(const std::vector<PrecisionStage>& stages) {
+  if (stages.size() < 2) return {};
+  const auto change = [](std::int64_t from, std::int64_t to) {
+    if (from == to) return std::string("-");
+    return fmt::format("{}{}", to < from ? "-" : "+", human_bytes(to < from ? from - to : to - from));
+  };
+  const auto operations = [](std::int64_t count) {
+    return fmt::format("{:.2f} GOP", static_cast<double>(count) * 1e-9);
+  };
+  std::string out = fmt::format("\n{:<36}{:>9}{:>13}{:>13}{:>13}{:>13}{:>13}\n", "precision", "launches",
+                                "prefill", "decode", "int8", "f32", "memory");
+  for (std::size_t i = 0; i < stages.size(); ++i) {
+    const PrecisionWork& now = stages[i].work;
+    const PrecisionWork& before = stages[i == 0 ? 0 : i - 1].work;
+    const auto bytes = [&](std::int64_t PrecisionWork::* field) {
+      return i == 0 ? human_bytes(now.*field) : change(before.*field, now.*field);
+    };
+    const std::string launches =
+        i == 0 ? fmt::format("{}", now.launches) : fmt::format("{:+}", now.launches - before.launches);
+    const std::string name =
+        stages[i].line == 0 ? stages[i].what : fmt::format("{}: {}", stages[i].line, stages[i].what);
+    out += fmt::format("{:<36}{:>9}{:>13}{:>13}{:>13}{:>13}{:>13}\n", name, launches,
+                       bytes(&PrecisionWork::prefill_bytes), bytes(&PrecisionWork::decode_bytes),
+                       operations(now.int8_operations), operations(now.f32_operations),
+                       bytes(&PrecisionWork::memory_bytes));
+  }
+  return out + "bytes of a step and memory against the line above; operations of products in a chunk\n";
+}
+
 std::string outlook_text(const Outlook& outlook) {
   std::string out = fmt::format("\n{:<10}{:>8}{:>10}{:>14}{:>14}{:>14}\n", "phase", "tokens", "launches",
                                 "bytes moved", "operations", "activations");
   out += work_text("prefill", outlook.prefill);
   out += work_text("decode", outlook.decode);
+  out += precision_text(outlook.precision);
   if (outlook.shrinks.empty()) return out;
   out += fmt::format("\n{:<28}{:>12}  {}\n", "what would shrink it", "saves", "and costs");
   for (const Shrink& shrink : outlook.shrinks)
@@ -156,6 +214,13 @@ std::string as_text(const CompiledModel& model, const MemoryStatement& memory, c
       fmt::format("\nactivations: {} = {} bytes at the bound; {:.3f} x the lower bound of {} (placed {})\n",
                   plan.dynamic_peak.to_string(), plan.dynamic_bytes, distance, plan.dynamic_lower_bound_bytes,
                   plan.placement_order);
+  if (outlook.threads_without > 0) {
+    const std::int64_t saved = outlook.total_without_bytes - memory.total_bytes;
+    out += fmt::format("workspace by hand: {}, {} of {}; {} bytes {} in all\n",
+                       plan.workspace == Workspace::Own ? "an arena of its own" : "among the activations",
+                       plan.target.threads, counted(outlook.threads_without, "thread"), std::abs(saved),
+                       saved < 0 ? "more" : "less");
+  }
   if (plan.fallbacks() > 0) out += plan.fallback_line() + "\n";
   for (const std::string& warning : model.config.warnings) out += fmt::format("warning: {}\n", warning);
   for (const std::string& note : model.config.notes) out += fmt::format("note: {}\n", note);
@@ -197,6 +262,15 @@ Status run(const PlanFlags& flags) {
   Outlook outlook;
   outlook.prefill = HONE_TRY(step_work(model.plan, model.plan.bound.find('T').value_or(1)));
   outlook.decode = HONE_TRY(step_work(model.plan, 1));
+  if (options.workspace > 0 || options.workspace_in != Workspace::Own) {
+    EngineOptions without = options;
+    without.workspace = 0;
+    without.workspace_in = Workspace::Own;
+    const CompiledModel other = HONE_TRY(compile(checkpoint, without));
+    outlook.threads_without = other.plan.target.threads;
+    outlook.total_without_bytes = memory_statement(other.plan, checkpoint, tokenizer).total_bytes;
+  }
+  outlook.precision = HONE_TRY(precision_stages(checkpoint, options, tokenizer));
   outlook.shrinks = HONE_TRY(what_shrinks(checkpoint, options, model.plan, tokenizer));
   if (flags.json) {
     Json document = as_json(model, memory, outlook, shown);

@@ -13,7 +13,6 @@
 #include "file/output_file.h"
 #include "graph/text.h"
 #include "model/family.h"
-#include "passes/precision.h"
 
 namespace hone {
 namespace {
@@ -43,6 +42,18 @@ DType dominant_weight_type(const Graph& graph) {
     }
   }
   return best;
+}
+
+// The policy under these options. Below O3 there are no int8 activations, whatever rules say.
+Result<PrecisionPolicy> precision_of(const EngineOptions& options, const Graph& built, Isa isa) {
+  const DType dominant = options.weights.value_or(dominant_weight_type(built));
+  PrecisionPolicy policy = policy_of(options.precision, default_policy(options.level, dominant, isa));
+  policy.weights = options.weights;
+  if (options.kv) policy.kv = *options.kv;
+  if (options.precision_rules == nullptr) return policy;
+  HONE_TRY(apply_precision_rules(*options.precision_rules, built, policy));
+  if (options.level < Level::O3) policy.products.clear();
+  return policy;
 }
 
 // What a run prints as warnings is an error where nothing may pass.
@@ -150,10 +161,7 @@ Result<OptimisedModel> optimise(const Checkpoint& checkpoint, const EngineOption
   const ReferenceEvaluator evaluator;
   PassContext context;
   context.target = model.target;
-  context.precision = default_policy(
-      options.level, options.weights.value_or(dominant_weight_type(model.graph)), model.target.isa);
-  context.precision.weights = options.weights;
-  if (options.kv) context.precision.kv = *options.kv;
+  context.precision = HONE_TRY(precision_of(options, model.graph, model.target.isa));
   context.evaluator = &evaluator;
   model.precision = context.precision;
 
@@ -178,6 +186,27 @@ Result<OptimisedModel> optimise(const Checkpoint& checkpoint, const EngineOption
   return model;
 }
 
+Result<Plan> plan_of(const OptimisedModel& model, const EngineOptions& options, const Bindings& bound,
+                     bool runnable) {
+  PlanOptions asked{model.target, options.level, bound, runnable, options.workspace_in};
+  Plan plan = HONE_TRY(make_plan(model.graph, asked));
+  const std::int64_t each = plan.scratch_bytes_per_thread;
+  if (options.workspace == 0 || each * plan.target.threads <= options.workspace) return plan;
+  asked.target.threads = static_cast<int>(options.workspace / each);
+  if (asked.target.threads > 0) return make_plan(model.graph, asked);
+  const auto hungriest =
+      std::max_element(plan.steps.begin(), plan.steps.end(),
+                       [](const Step& a, const Step& b) { return a.scratch_bytes < b.scratch_bytes; });
+  return Error{ErrorCode::DoesNotFit,
+               Fault::User,
+               "--workspace",
+               fmt::format("{} of {} needs more scratch than that on one thread", hungriest->op,
+                           hungriest->module.empty() ? "the model" : hungriest->module),
+               fmt::format("at least {} bytes", each),
+               fmt::format("{} bytes", options.workspace),
+               fmt::format("--workspace {}", each)};
+}
+
 Result<CompiledModel> compile(const Checkpoint& checkpoint, const EngineOptions& options,
                               const PassObserver& observe) {
   const auto begin = std::chrono::steady_clock::now();
@@ -185,11 +214,12 @@ Result<CompiledModel> compile(const Checkpoint& checkpoint, const EngineOptions&
   CompiledModel model;
   const Bindings bound = HONE_TRY(plan_bound(optimised.config, options));
   model.context = bound.find('C').value_or(0);
-  model.plan = HONE_TRY(make_plan(optimised.graph, {optimised.target, options.level, bound}));
+  model.plan = HONE_TRY(plan_of(optimised, options, bound));
   model.nodes = count_graph(optimised.graph).nodes;
   model.config = std::move(optimised.config);
   model.precision = optimised.precision;
-  model.thread_source = std::move(optimised.thread_source);
+  const bool fewer = model.plan.target.threads < optimised.target.threads;
+  model.thread_source = fewer ? "--workspace" : std::move(optimised.thread_source);
   model.passes = std::move(optimised.passes);
   ++compiles;
   model.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();

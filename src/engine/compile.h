@@ -53,7 +53,12 @@ Result<OptimisedModel> optimise(const Checkpoint& checkpoint, const EngineOption
 // longer than the model's; a size out of range.
 Result<Bindings> plan_bound(const ModelConfig& config, const EngineOptions& options);
 
-// optimise(), then make_plan().
+// The plan of an optimised model: make_plan(), with as many threads as `options.workspace` leaves room for.
+// Errors: those of make_plan; (DoesNotFit) a launch whose scratch is above it on one thread, named.
+Result<Plan> plan_of(const OptimisedModel& model, const EngineOptions& options, const Bindings& bound,
+                     bool runnable = true);
+
+// optimise(), then plan_of().
 // Errors: those of read_config, build_graph, the passes and make_plan; (User) options out of range.
 Result<CompiledModel> compile(const Checkpoint& checkpoint, const EngineOptions& options,
                               const PassObserver& observe = {});

@@ -109,8 +109,10 @@ MemoryStatement memory_statement(const Plan& plan, const Checkpoint& checkpoint,
       {"KV cache", MemoryRegion::Dynamic, plan.state_bytes, "one arena, touched at start"},
       {"activations", MemoryRegion::Dynamic, plan.dynamic_bytes, "one arena, touched at start"},
       {"kernel workspace", MemoryRegion::Workspace, plan.workspace_bytes,
-       fmt::format("{} threads x {} bytes, touched at start", plan.target.threads,
-                   plan.scratch_bytes_per_thread)},
+       plan.workspace == Workspace::Own ? fmt::format("{} threads x {} bytes, touched at start",
+                                                      plan.target.threads, plan.scratch_bytes_per_thread)
+                                        : fmt::format("{} threads x {} bytes at most, among the activations",
+                                                      plan.target.threads, plan.scratch_bytes_per_thread)},
       {"sampler", MemoryRegion::Workspace, sampler,
        "one candidate and one count per token of the vocabulary"},
       {"expressions", MemoryRegion::Workspace, kExpressionBytes,
@@ -148,7 +150,7 @@ Result<std::int64_t> total_at(const Checkpoint& checkpoint, const OptimisedModel
   options.context = context;
   options.batch = batch;
   const Bindings bound = HONE_TRY(plan_bound(model.config, options));
-  const Plan plan = HONE_TRY(make_plan(model.graph, {model.target, options.level, bound}));
+  const Plan plan = HONE_TRY(plan_of(model, options, bound));
   return memory_statement(plan, checkpoint, tokenizer).total_bytes;
 }
 

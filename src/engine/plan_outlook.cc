@@ -53,6 +53,11 @@ std::vector<Candidate> candidates(const EngineOptions& options, const Plan& plan
     found.push_back({options, "--threads 1", "one thread does all the work"});
     found.back().options.threads = 1;
   }
+  if (plan.workspace == Workspace::Own) {
+    found.push_back({options, "--workspace-in activations",
+                     "nothing: a launch's scratch lies where the step's values leave room"});
+    found.back().options.workspace_in = Workspace::Activations;
+  }
   return found;
 }
 
@@ -76,16 +81,16 @@ Result<std::vector<Shrink>> what_shrinks(const Checkpoint& checkpoint, const Eng
                                          const Plan& plan, const TokenizerMemory& tokenizer) {
   const std::int64_t now = memory_statement(plan, checkpoint, tokenizer).total_bytes;
   std::vector<Shrink> found;
-  const OptimisedModel as_it_is = HONE_TRY(optimise(checkpoint, options));
+  OptimisedModel as_it_is = HONE_TRY(optimise(checkpoint, options));
   for (Candidate& candidate : candidates(options, plan)) {
     const bool same_graph = candidate.options.kv == options.kv;
-    const OptimisedModel other =
-        same_graph ? OptimisedModel{} : HONE_TRY(optimise(checkpoint, candidate.options));
-    const OptimisedModel& model = same_graph ? as_it_is : other;
-    Target target = model.target;
-    if (candidate.options.threads > 0) target.threads = static_cast<int>(candidate.options.threads);
-    const Bindings bound = HONE_TRY(plan_bound(model.config, candidate.options));
-    const Plan smaller = HONE_TRY(make_plan(model.graph, {target, candidate.options.level, bound}));
+    OptimisedModel other = same_graph ? OptimisedModel{} : HONE_TRY(optimise(checkpoint, candidate.options));
+    OptimisedModel& changed = same_graph ? as_it_is : other;
+    const int threads = changed.target.threads;
+    if (candidate.options.threads > 0) changed.target.threads = static_cast<int>(candidate.options.threads);
+    const Bindings bound = HONE_TRY(plan_bound(changed.config, candidate.options));
+    const Plan smaller = HONE_TRY(plan_of(changed, candidate.options, bound));
+    changed.target.threads = threads;
     const std::int64_t then = memory_statement(smaller, checkpoint, tokenizer).total_bytes;
     found.push_back({std::move(candidate.what), now - then, std::move(candidate.cost)});
   }

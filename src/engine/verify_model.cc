@@ -97,7 +97,7 @@ Tolerance tolerance_of(const Graph& graph, const Graph& o0, const ModelConfig& c
     }
   }
   const bool activations =
-      std::ranges::any_of(graph.nodes, [](const Node& node) { return node.op == "quantize_q8a"; });
+      std::ranges::any_of(graph.values, [](const auto& value) { return value.type.dtype == DType::Q8A; });
   const bool weights = rounds_weights(graph, o0);
   if (activations || weights)
     return {true, 0.02 * branches * (activations && weights ? std::sqrt(2.0) : 1.0)};

@@ -106,6 +106,28 @@ Comparison compare_within(const std::vector<double>& a, const std::vector<double
   return out;
 }
 
+// True if `value` is q8a [..,2,K]: a quantisation in two terms writes it, by itself or in a body.
+bool in_two_terms(const Graph& graph, ValueId value) {
+  for (const Node& node : graph.nodes) {
+    for (std::size_t i = 0; i < node.outputs.size(); ++i) {
+      if (node.outputs[i] != value) continue;
+      if (node.op == "quantize_q8a") return node.attributes.integer("terms", 1) == 2;
+      return node.body != nullptr && in_two_terms(*node.body, node.body->outputs[i].value);
+    }
+  }
+  return false;
+}
+
+// Of numbers [..,2,K] those [..,K] of both rows together.
+std::vector<double> sums_of_terms(const std::vector<double>& terms, std::size_t k) {
+  std::vector<double> sums(terms.size() / 2);
+  for (std::size_t i = 0; i < sums.size(); ++i) {
+    const std::size_t first = i / k * 2 * k + i % k;
+    sums[i] = terms[first] + terms[first + k];
+  }
+  return sums;
+}
+
 class Rewrites {
  public:
   Rewrites(const Graph& before, const Graph& after, ContractKind contract, const Yardstick& yardstick)
@@ -375,7 +397,11 @@ class Rewrites {
     for (const std::vector<double>* part : {&from_old, &from_new}) {
       for (std::size_t i = 0; i < part->size(); ++i) variance[i] += (*part)[i] * (*part)[i];
     }
-    return compare_within(a, b, variance);
+    if (!in_two_terms(before_, pair.old_value) || !in_two_terms(after_, pair.new_value))
+      return compare_within(a, b, variance);
+    // The rounding of the first term decides what the second is: their sum is the value.
+    const auto k = static_cast<std::size_t>(was.shape.back());
+    return compare_within(sums_of_terms(a, k), sums_of_terms(b, k), sums_of_terms(variance, k));
   }
 
   Cut piece(const Graph& graph, ValueId value) const {

@@ -62,6 +62,7 @@ Status Executor::add_operand(const Operand& operand) {
 std::int64_t Executor::heap_bytes(const Plan& plan) {
   std::size_t sum = plan.steps.size() * sizeof(BoundStep);
   for (const Step& step : plan.steps) {
+    if (!step.scratch_offset.is_constant()) sum += sizeof(Formula);
     for (const std::vector<Operand>* list : {&step.inputs, &step.outputs}) {
       sum += list->size() * (sizeof(BoundOperand) + sizeof(TensorView));
       // At most one formula for each extent, stride and offset.
@@ -76,9 +77,11 @@ std::int64_t Executor::heap_bytes(const Plan& plan) {
 Status Executor::prepare() {
   std::size_t count = 0;
   for (const Step& step : plan_.steps) count += step.inputs.size() + step.outputs.size();
-  operands_.reserve(count);  // formulas point into it
+  operands_.reserve(count);  // formulas point into both
+  steps_.reserve(plan_.steps.size());
   for (const Step& step : plan_.steps) {
-    steps_.push_back({&step, operands_.size()});
+    steps_.push_back({&step, operands_.size(), 0});
+    HONE_TRY(add_formula(step.scratch_offset, &steps_.back().scratch_offset));
     for (const Operand& operand : step.inputs) HONE_TRY(add_operand(operand));
     for (const Operand& operand : step.outputs) HONE_TRY(add_operand(operand));
   }
@@ -140,8 +143,10 @@ void Executor::run_step(const BoundStep& bound, WorkSpan* spans) {
   const Step& step = *bound.step;
   Launch launch;
   launch.kernel = step.kernel;
-  launch.scratch = workspace_.data();
-  launch.scratch_bytes = plan_.scratch_bytes_per_thread;
+  launch.scratch =
+      plan_.workspace == Workspace::Own ? workspace_.data() : dynamic_.data() + bound.scratch_offset;
+  launch.scratch_bytes =
+      plan_.workspace == Workspace::Own ? plan_.scratch_bytes_per_thread : step.scratch_bytes;
   launch.call.attributes = &step.attributes;
   launch.call.program = step.program.get();
   launch.call.inputs = views_.data() + bound.first_operand;

@@ -56,6 +56,7 @@ class Executor {
   struct BoundStep {
     const Step* step = nullptr;
     std::size_t first_operand = 0;  // inputs, then outputs, in operands_ and views_
+    std::int64_t scratch_offset = 0;
   };
 
   explicit Executor(const Plan& plan) : plan_(plan) {}

@@ -134,12 +134,21 @@ bool is_whole_blocks(const OperandSpec& weight) {
   return n.has_value() && *n % kSquaresBlock == 0;
 }
 
+// q8a is [..,N], or [..,2,N] in two terms.
+bool has_whole_terms(const Signature& signature, const OperandSpec& out) {
+  const auto terms = static_cast<std::size_t>(attribute_integer(signature.attributes, "terms", 1));
+  const std::size_t rank = signature.inputs[0].shape.size() - (terms - 1);
+  return out.dtype != DType::Q8A || out.shape.size() == rank ||
+         (out.shape.size() == rank + 1 && out.shape[rank - 1].as_constant() == 2);
+}
+
 std::string_view check_output(const Signature& signature, const ProjectionSection& section) {
   const OperandSpec& weight = signature.inputs[static_cast<std::size_t>(section.weight)];
   const OperandSpec* out = operand_at(signature.outputs, section.output);
   if (out == nullptr || !is_contiguous(*out)) return "needs contiguous outputs";
   if (!is_half_or_float(out->dtype) && (out->dtype != DType::Q8A || !is_whole_blocks(weight)))
     return "needs outputs of f32, f16, bf16, or q8a in whole blocks";
+  if (!has_whole_terms(signature, *out)) return "needs q8a outputs [..,N], or [..,2,N] in two terms";
   if (section.next_norm < 0 && out->dtype != DType::Q8A) return {};
   // A tile of a turned section is a head.
   if (section.cosine >= 0 && section.head % kSquaresBlock != 0)
@@ -150,7 +159,8 @@ std::string_view check_output(const Signature& signature, const ProjectionSectio
   if (!is_f32_vector(operand_at(signature.inputs, section.next_norm)))
     return "needs f32 norm weights, contiguous";
   if (out->dtype != DType::F32 || scaled == nullptr || sums == nullptr || sums->dtype != DType::F32 ||
-      !is_contiguous(*scaled) || !is_contiguous(*sums) || !is_whole_blocks(weight))
+      !is_contiguous(*scaled) || !is_contiguous(*sums) || !is_whole_blocks(weight) ||
+      !has_whole_terms(signature, *scaled))
     return "needs f32 output and sums, contiguous, in whole blocks of 32 columns";
   return {};
 }

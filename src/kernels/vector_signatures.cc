@@ -44,13 +44,17 @@ bool is_q8a_row(const OperandSpec& operand) {
 
 namespace {
 
-// Norms: x f32 rows, one f32 vector for each further input.
+// Norms: x f32 rows, one f32 vector for each further input; q8a [..,D], or [..,2,D] in two terms.
 std::string_view accepts_norm(const Signature& signature, std::size_t inputs) {
   if (!has_arity(signature, inputs)) return kArity;
   if (!all_strided(signature)) return kStrided;
   const OperandSpec& out = signature.outputs[0];
   if (!is_f32_row(signature.inputs[0]) || (!is_f32_row(out) && !is_q8a_row(out)))
     return "needs f32 rows, contiguous, and an output of f32 or of q8a in whole blocks";
+  const std::size_t rank = signature.inputs[0].shape.size();
+  const bool two_terms =
+      out.dtype == DType::Q8A && out.shape.size() == rank + 1 && out.shape[rank - 1].as_constant() == 2;
+  if (out.shape.size() != rank && !two_terms) return "needs an output [..,D], or q8a [..,2,D] in two terms";
   for (const OperandSpec& vector : signature.inputs.subspan(1)) {
     if (!is_f32_row(vector)) return "needs f32 weights, contiguous";
   }

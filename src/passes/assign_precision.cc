@@ -4,7 +4,9 @@
 #include <cstring>
 #include <map>
 #include <set>
+#include <span>
 
+#include "graph/body_builder.h"
 #include "graph/builder.h"
 #include "graph/op_row.h"
 #include "graph/rewrite.h"
@@ -17,14 +19,9 @@ namespace {
 
 constexpr std::int64_t kBlock = 32;  // elements of a q8a block (tensor/block_formats.h)
 
-// All f32 states become `dtype`: their type, a cast of the rows in front of the append, and whatever reads
-// its result.
-Status narrow_states(Graph& graph, DType dtype) {
-  std::set<ValueId> states;
-  for (const GraphInput& input : graph.inputs) {
-    if (input.kind == InputKind::State && graph.type(input.value).dtype == DType::F32)
-      states.insert(input.value);
-  }
+// The f32 states of `chosen` become `dtype`: their type, a cast of the rows in front of the append, and
+// whatever reads its result.
+Status narrow_states(Graph& graph, const std::set<ValueId>& states, DType dtype) {
   std::vector<ValueId> appended;
   std::vector<std::pair<int, Node>> added;
   for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
@@ -50,25 +47,30 @@ bool is_int8_weight(const Type& type) {
   return panel_has_dot_numbers(type.dtype);
 }
 
-std::set<ValueId> int8_weights(const Graph& graph) {
-  std::set<ValueId> weights;
+using Weights = std::map<ValueId, std::string_view>;
+
+// With their names.
+Weights int8_weights(const Graph& graph) {
+  Weights weights;
   for (const GraphInput& input : graph.inputs) {
     if (input.kind == InputKind::Weight && is_int8_weight(graph.type(input.value)))
-      weights.insert(input.value);
+      weights.emplace(input.value, input.name);
   }
   return weights;
 }
 
-bool takes_int8(const Graph& graph, const Node& node, const std::set<ValueId>& weights) {
+// The inputs of `node` that are weights if it is a product whose kernel may read q8a; none otherwise.
+std::span<const ValueId> weights_of(const Graph& graph, const Node& node, const Weights& weights) {
   const bool experts = node.op == "expert_matmul";
-  if (node.op != "matmul" && node.op != "swiglu_mlp" && node.op != "geglu_mlp" && !experts) return false;
+  if (node.op != "matmul" && node.op != "swiglu_mlp" && node.op != "geglu_mlp" && !experts) return {};
   // Behind the weights of expert_matmul stand the numbers of the experts.
-  for (std::size_t i = 1; i < (experts ? 2 : node.inputs.size()); ++i) {
-    if (!weights.contains(node.inputs[i])) return false;
-  }
+  const std::span<const ValueId> read =
+      std::span(node.inputs).subspan(1, experts ? 1 : node.inputs.size() - 1);
+  if (!std::all_of(read.begin(), read.end(), [&](ValueId value) { return weights.contains(value); }))
+    return {};
   const Type& x = graph.type(node.inputs[0]);
   const std::optional<std::int64_t> k = x.shape.empty() ? std::nullopt : x.shape.back().as_constant();
-  return x.dtype == DType::F32 && k && *k % kBlock == 0;
+  return x.dtype == DType::F32 && k && *k % kBlock == 0 ? read : std::span<const ValueId>();
 }
 
 // True if nothing but elementwise nodes and views stand between `value` and the graph's outputs. The rounding
@@ -101,8 +103,31 @@ Node quantise_node(Graph& graph, ValueId x, const std::string& module, std::int6
   return quantise;
 }
 
-// projection(x q8a [..,2,K], w) for the product `node` of x [..,K]: its body adds the two terms up.
-Result<Node> product_of_terms(const Graph& graph, const Node& node, ValueId terms) {
+// What the product `node` reads: of its weights the choice that rounds least.
+Activations activations_of(const Graph& graph, const UseMap& uses, const PrecisionPolicy& policy,
+                           const Node& node, const Weights& weights) {
+  const std::span<const ValueId> read = weights_of(graph, node, weights);
+  if (read.empty()) return Activations::F32;
+  const bool last = node.op == "matmul" && ends_the_graph(graph, uses, node.outputs[0]);
+  const Activations unless_told = !policy.int8_activations   ? Activations::F32
+                                  : policy.two_terms || last ? Activations::Q8aTwoTerms
+                                                             : Activations::Q8a;
+  Activations least = Activations::Q8a;
+  for (const ValueId weight : read) {
+    const auto told = policy.products.find(weights.at(weight));
+    const Activations choice = told == policy.products.end() ? unless_told : told->second;
+    if (choice == Activations::F32 || least == Activations::F32) {
+      least = Activations::F32;
+    } else if (choice == Activations::Q8aTwoTerms) {
+      least = choice;
+    }
+  }
+  // No kernel adds up two terms of a row by its expert's weights.
+  return least == Activations::Q8aTwoTerms && node.op == "expert_matmul" ? Activations::F32 : least;
+}
+
+// The body of a product of x [..,2,K] by a weight: it adds the two terms up.
+Result<Graph> body_of_terms(const Graph& graph, const Node& node, ValueId terms) {
   GraphBuilder builder("projection", graph.symbols);
   const ValueId x = builder.input("0", graph.type(terms));
   const ValueId w = builder.input("1", graph.type(node.inputs[1]));
@@ -110,68 +135,114 @@ Result<Node> product_of_terms(const Graph& graph, const Node& node, ValueId term
   const ValueId sum =
       builder.node("reduce_sum", {both}, {{"axis", std::int64_t{-2}}, {"keep_dims", std::int64_t{0}}});
   builder.output("0", builder.matmul_transposed(sum, w));
+  return std::move(builder).finish();
+}
+
+// That of a gated MLP: its own, with the sum of the terms as its x.
+Result<Graph> gated_body_of_terms(const Graph& graph, const Node& node, ValueId terms) {
+  Graph body = *node.body;
+  body.name = "projection";
+  const ValueId x = body.inputs[0].value;
+  body.inputs[0].value = body.add_value(graph.type(terms));
+  BodyBuilder builder(body);
+  const ValueId both = HONE_TRY(builder.add("cast", {body.inputs[0].value}, {{"to", std::string("f32")}}));
+  const ValueId sum = HONE_TRY(
+      builder.add("reduce_sum", {both}, {{"axis", std::int64_t{-2}}, {"keep_dims", std::int64_t{0}}}));
+  for (Node& inner : body.nodes) std::replace(inner.inputs.begin(), inner.inputs.end(), x, sum);
+  builder.put_first();
+  return body;
+}
+
+// projection(x q8a [..,2,K], ..) for the product `node` of x [..,K].
+Result<Node> product_of_terms(const Graph& graph, const Node& node, ValueId terms) {
   ProjectionSection section;
   section.weight = 1;
+  if (node.body != nullptr) {
+    section.gate = 1;
+    section.weight = 2;
+    section.activation = static_cast<std::int64_t>(node.op == "swiglu_mlp" ? ProjectionActivation::Silu
+                                                                           : ProjectionActivation::GeluTanh);
+  }
   std::vector<std::int64_t> fields(kProjectionFields);
   std::memcpy(fields.data(), &section, sizeof(section));
   Node made;
   made.op = "projection";
-  made.inputs = {terms, node.inputs[1]};
+  made.inputs = node.inputs;
+  made.inputs[0] = terms;
   made.outputs = node.outputs;
   made.module = node.module;
   made.attributes = {{"sections", std::move(fields)}, {"terms", std::int64_t{2}}};
-  made.body = std::make_shared<const Graph>(HONE_TRY(std::move(builder).finish()));
+  made.body = std::make_shared<const Graph>(HONE_TRY(
+      node.body == nullptr ? body_of_terms(graph, node, terms) : gated_body_of_terms(graph, node, terms)));
   return made;
 }
 
-Status quantise_activations(Graph& graph) {
+// `node` reads the q8a value `x`.
+void read_q8a(Node& node, ValueId x) {
+  node.inputs[0] = x;
+  if (node.body == nullptr) return;
+  // In the body only the two matmuls read x, and they take q8a.
+  Graph body = *node.body;
+  body.values[static_cast<std::size_t>(body.inputs[0].value)].type.dtype = DType::Q8A;
+  node.body = std::make_shared<const Graph>(std::move(body));
+}
+
+Status quantise_activations(Graph& graph, const PrecisionPolicy& policy) {
   const UseMap uses(graph);
-  const std::set<ValueId> weights = int8_weights(graph);
-  std::map<ValueId, ValueId> quantised;
+  const Weights weights = int8_weights(graph);
+  std::map<std::pair<ValueId, std::int64_t>, ValueId> quantised;
   std::vector<std::pair<int, Node>> added;
   for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
-    if (!takes_int8(graph, graph.nodes[n], weights)) continue;
+    const Activations chosen = activations_of(graph, uses, policy, graph.nodes[n], weights);
+    if (chosen == Activations::F32) continue;
+    const std::int64_t terms = chosen == Activations::Q8aTwoTerms ? 2 : 1;
     const ValueId x = graph.nodes[n].inputs[0];
-    if (graph.nodes[n].op == "matmul" && ends_the_graph(graph, uses, graph.nodes[n].outputs[0])) {
-      Node quantise = quantise_node(graph, x, graph.nodes[n].module, 2);
-      graph.nodes[n] = HONE_TRY(product_of_terms(graph, graph.nodes[n], quantise.outputs[0]));
-      added.emplace_back(static_cast<int>(n), std::move(quantise));
-      continue;
-    }
-    const auto [found, is_new] = quantised.emplace(x, -1);
+    const auto [found, is_new] = quantised.try_emplace({x, terms}, -1);
     if (is_new) {
-      Node quantise = quantise_node(graph, x, graph.nodes[n].module, 1);
+      Node quantise = quantise_node(graph, x, graph.nodes[n].module, terms);
       found->second = quantise.outputs[0];
       added.emplace_back(static_cast<int>(n), std::move(quantise));
     }
-    Node& node = graph.nodes[n];
-    node.inputs[0] = found->second;
-    if (node.body == nullptr) continue;
-    // In the body only the two matmuls read x, and they take q8a.
-    Graph body = *node.body;
-    body.values[static_cast<std::size_t>(body.inputs[0].value)].type.dtype = DType::Q8A;
-    node.body = std::make_shared<const Graph>(std::move(body));
+    if (terms == 2) {
+      graph.nodes[n] = HONE_TRY(product_of_terms(graph, graph.nodes[n], found->second));
+    } else {
+      read_q8a(graph.nodes[n], found->second);
+    }
   }
   insert_before(graph, std::move(added));
   return {};
 }
 
+// The f32 states, by the type that each is to have.
+std::map<DType, std::set<ValueId>> states_by_type(const Graph& graph, const PrecisionPolicy& policy) {
+  std::map<DType, std::set<ValueId>> states;
+  for (const GraphInput& input : graph.inputs) {
+    if (input.kind != InputKind::State || graph.type(input.value).dtype != DType::F32) continue;
+    const auto told = policy.states.find(input.name);
+    states[told == policy.states.end() ? policy.kv : told->second].insert(input.value);
+  }
+  return states;
+}
+
 }  // namespace
 
 Status assign_precision(Graph& graph, const PassContext& context) {
-  const DType kv = context.precision.kv;
-  if (kv == DType::F16 || kv == DType::BF16) {
-    HONE_TRY(narrow_states(graph, kv));
-  } else if (kv != DType::F32) {
-    return Error{ErrorCode::Usage,
-                 Fault::User,
-                 "--kv",
-                 "the KV cache cannot have this type",
-                 "f32, f16 or bf16",
-                 std::string(dtype_name(kv)),
-                 "choose one of these"};
+  const PrecisionPolicy& policy = context.precision;
+  for (const auto& [dtype, states] : states_by_type(graph, policy)) {
+    if (dtype == DType::F16 || dtype == DType::BF16) {
+      HONE_TRY(narrow_states(graph, states, dtype));
+    } else if (dtype != DType::F32) {
+      return Error{ErrorCode::Usage,
+                   Fault::User,
+                   "--kv",
+                   "the KV cache cannot have this type",
+                   "f32, f16 or bf16",
+                   std::string(dtype_name(dtype)),
+                   "choose one of these"};
+    }
   }
-  return context.precision.int8_activations ? quantise_activations(graph) : Status{};
+  const bool int8 = policy.int8_activations || !policy.products.empty();
+  return int8 ? quantise_activations(graph, policy) : Status{};
 }
 
 }  // namespace hone

@@ -14,12 +14,14 @@
 //                                                        %y = matmul(%q, %w) {transpose_b = 1}
 //     One quantize_q8a serves all that read one x.
 //
-//   The product that the graph ends with, the logits, takes two terms: what the first rounding leaves is
-//   rounded to q8a as well.
+//   Two terms (policy.two_terms, and always the product that the graph ends with, the logits): what the first
+//   rounding leaves is rounded to q8a as well. No kernel has that for expert_matmul, whose x stays f32 then.
 //     %y = matmul(%x, %w) {transpose_b = 1}
 //     ->
 //     %q: q8a[R,2,576] = quantize_q8a(%x) {terms = 2}
 //     %y = projection(%q, %w) {sections = .., terms = 2} body ..
+//
+//   policy.products and policy.states say otherwise for single weights and states.
 //
 // At every level, for --kv holds at every level. After the named fusions (swiglu_mlp has one x to quantise,
 // attention has readers for every cache type) and before fuse-elementwise, which takes the casts into its

@@ -92,7 +92,12 @@ Status extend_source(Graph& graph, const std::set<ValueId>& weights, const Fold&
     factor = HONE_TRY(builder.add("add", {factor, offset}));
   }
   ValueId product = HONE_TRY(builder.add("mul", {x, factor}));
-  if (graph.type(scaled).dtype == DType::Q8A) product = HONE_TRY(builder.add("quantize_q8a", {product}));
+  const Type& scaled_type = graph.type(scaled);
+  if (scaled_type.dtype == DType::Q8A) {
+    Attributes attributes;
+    if (scaled_type.shape.size() > shape.size()) attributes.set("terms", std::int64_t{2});
+    product = HONE_TRY(builder.add("quantize_q8a", {product}, std::move(attributes)));
+  }
   const ValueId squares = HONE_TRY(builder.add("mul", {x, x}));
   Shape blocks = shape;
   blocks.back() = Dim(*shape.back().as_constant() / kSquaresBlock);
@@ -123,6 +128,21 @@ void widen_input(Graph& body, ValueId x) {
   }
 }
 
+// The body's sums of the two terms of x [..,2,K].
+std::vector<ValueId> sums_of_terms(const Graph& body, ValueId x) {
+  std::vector<ValueId> casts;
+  std::vector<ValueId> sums;
+  for (const Node& node : body.nodes) {
+    const auto reads = [&](const std::vector<ValueId>& values) {
+      return std::find(values.begin(), values.end(), node.inputs.empty() ? -1 : node.inputs[0]) !=
+             values.end();
+    };
+    if (node.op == "cast" && node.inputs[0] == x) casts.push_back(node.outputs[0]);
+    if (node.op == "reduce_sum" && reads(casts)) sums.push_back(node.outputs[0]);
+  }
+  return sums;
+}
+
 // `made`, a projection of the norm, as one of `scaled` with the rows' factors behind its products.
 Status rescale_reader(Graph& graph, const Node& norm, ProjectionParts parts, Node& made, ValueId scaled,
                       ValueId sums) {
@@ -130,12 +150,22 @@ Status rescale_reader(Graph& graph, const Node& norm, ProjectionParts parts, Nod
   const ValueId x = body.inputs[0].value;
   const Type x_type = body.type(x);
   const auto columns = static_cast<double>(*x_type.shape.back().as_constant());
-  widen_input(body, x);
-  body.inputs[0].value = body.add_value(x_type);
+  // What the products read now: x, or each the sum of its terms.
+  std::vector<ValueId> rows{x};
+  if (parts.terms == 2) {
+    rows = sums_of_terms(body, x);
+  } else {
+    widen_input(body, x);
+    body.inputs[0].value = body.add_value(x_type);
+  }
   BodyBuilder builder(body);
   ValueId wide = body.inputs[0].value;
   const ValueId parts_of_sum = builder.input(graph.type(sums));
   if (x_type.dtype == DType::Q8A) wide = HONE_TRY(builder.add("cast", {wide}, {{"to", std::string("f32")}}));
+  if (parts.terms == 2) {
+    wide = HONE_TRY(
+        builder.add("reduce_sum", {wide}, {{"axis", std::int64_t{-2}}, {"keep_dims", std::int64_t{0}}}));
+  }
   const ValueId sum = HONE_TRY(builder.add("reduce_sum", {parts_of_sum},
                                            {{"axis", std::int64_t{-1}}, {"keep_dims", std::int64_t{1}}}));
   const ValueId count = HONE_TRY(builder.scalar(columns));
@@ -144,9 +174,12 @@ Status rescale_reader(Graph& graph, const Node& norm, ProjectionParts parts, Nod
   const ValueId shifted = HONE_TRY(builder.add("add", {mean, eps}));
   const ValueId root = HONE_TRY(builder.add("rsqrt", {shifted}));
   const ValueId normed = HONE_TRY(builder.add("mul", {wide, root}));
+  // The products read the normed rows in their place; what made them is read by nobody then.
+  for (const ValueId row : rows) {
+    for (Node& node : body.nodes) std::replace(node.inputs.begin(), node.inputs.end(), row, normed);
+  }
+  if (parts.terms == 2) remove_dead_nodes(body);
   builder.put_first();
-  // The products read the normed rows in the place of x.
-  for (Node& node : body.nodes) std::replace(node.inputs.begin(), node.inputs.end(), x, normed);
   parts.x = scaled;
   parts.row_sums = sums;
   parts.eps = norm.attributes.real("eps");
@@ -160,7 +193,7 @@ Status apply(Graph& graph, const std::set<ValueId>& weights, const Fold& fold) {
   const UseMap uses(graph);
   const Node norm = node_at(graph, fold.norm);
   const Type scaled_type = graph.type(norm.outputs[0]);
-  Shape blocks = scaled_type.shape;
+  Shape blocks = graph.type(norm.inputs[0]).shape;
   blocks.back() = Dim(*blocks.back().as_constant() / kSquaresBlock);
   const ValueId scaled = graph.add_value(scaled_type);
   const ValueId sums = graph.add_value({DType::F32, std::move(blocks)});

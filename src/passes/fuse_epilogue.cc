@@ -175,7 +175,7 @@ class Epilogue {
 
   void take_quantise() {
     const int index = reader(value_, "quantize_q8a");
-    if (index >= 0 && node(index).attributes.integer("terms", 1) == 1) take(index);
+    if (index >= 0) take(index);
   }
 
   // [B,T,N] -> [B,T,..]
@@ -208,6 +208,15 @@ void count_fired(const Graph& graph, const ProjectionParts& parts, const PassCon
   if (graph.type(parts.outputs[0]).dtype == DType::Q8A) context.fired("quantise");
 }
 
+// True if nothing but its product, or its gated product, is in the projection.
+bool is_bare(const ProjectionParts& parts) {
+  const ProjectionSection& section = parts.sections.front();
+  const std::int64_t operands[] = {section.bias,  section.cosine,    section.sine,     section.residual,
+                                   section.state, section.positions, section.next_norm, section.head_norm};
+  return parts.sections.size() == 1 && parts.row_sums < 0 && (section.gate >= 0 || section.activation == 0) &&
+         std::all_of(std::begin(operands), std::end(operands), [](std::int64_t o) { return o < 0; });
+}
+
 }  // namespace
 
 Status fuse_epilogue(Graph& graph, const PassContext& context) {
@@ -216,9 +225,12 @@ Status fuse_epilogue(Graph& graph, const PassContext& context) {
   std::vector<ProjectionParts> found;
   std::vector<bool> taken(graph.nodes.size(), false);
   for (int n = static_cast<int>(graph.nodes.size()); n-- > 0;) {
-    if (graph.nodes[static_cast<std::size_t>(n)].op == "projection") continue;
     std::optional<ProjectionParts> product = projection_parts(graph, weights, n);
-    if (!product || graph.type(product->outputs[0]).dtype != DType::F32) continue;
+    // assign-precision makes products of two terms as projections; those that have an epilogue stay as they
+    // are.
+    if (!product || (graph.nodes[static_cast<std::size_t>(n)].op == "projection" && !is_bare(*product)))
+      continue;
+    if (graph.type(product->outputs[0]).dtype != DType::F32) continue;
     std::optional<ProjectionParts> parts = Epilogue(graph, uses, weights, std::move(*product)).grow();
     // Of two products that are added to one another the later takes the addition: the earlier waits for
     // nothing.

@@ -30,7 +30,7 @@
 //   %q = projection(%x, %wu, %wg) {sections = ..} body ..
 //
 // Each value in between has one reader, but for those inside an activation. A rope's head is whole panels of
-// 16 columns, at most 256. A quantisation of two terms stays. After assign-precision, which makes the casts
+// 16 columns, at most 256. After assign-precision, which makes the casts
 // and the quantisations; before fuse-elementwise, which would take the additions.
 #pragma once
 

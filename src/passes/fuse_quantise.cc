@@ -16,6 +16,12 @@ bool is_launch_with_q8a(std::string_view op) {
   return op == "rms_norm" || op == "layer_norm" || op == "attention";
 }
 
+// The launches above, and those of them that write two terms.
+bool takes(std::string_view op, const Node& quantise) {
+  const bool one_term_only = op == "attention" || op == "norm_add";
+  return is_launch_with_q8a(op) && (!one_term_only || quantise.attributes.integer("terms", 1) == 1);
+}
+
 const Node* producer(const Graph& graph, const UseMap& uses, ValueId value) {
   const int index = uses.producer[static_cast<std::size_t>(value)];
   return index < 0 ? nullptr : &graph.nodes[static_cast<std::size_t>(index)];
@@ -67,11 +73,9 @@ Status fuse_quantise(Graph& graph, const PassContext& context) {
   std::vector<std::pair<std::array<int, 2>, Node>> made;
   for (int n = 0; n < static_cast<int>(graph.nodes.size()); ++n) {
     const Node& node = graph.nodes[static_cast<std::size_t>(n)];
-    if (node.op != "quantize_q8a" || node.attributes.integer("terms", 1) != 1 ||
-        !uses.only_used_by(node.inputs[0], n))
-      continue;
+    if (node.op != "quantize_q8a" || !uses.only_used_by(node.inputs[0], n)) continue;
     const int launch = uses.producer[static_cast<std::size_t>(node.inputs[0])];
-    if (launch < 0 || !is_launch_with_q8a(graph.nodes[static_cast<std::size_t>(launch)].op)) continue;
+    if (launch < 0 || !takes(graph.nodes[static_cast<std::size_t>(launch)].op, node)) continue;
     made.emplace_back(std::array{launch, n}, HONE_TRY(launch_with_q8a(graph, uses, launch, n)));
   }
   for (auto& [nodes, fused] : made) {

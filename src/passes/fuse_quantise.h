@@ -12,8 +12,8 @@
 //   %a: q8a[B,T,3,3,64] = attention(%p, %k, %v, %positions) body ..
 //   %q: q8a[B,T,576] = reshape(%a)
 //
-// layer_norm as rms_norm. Rows of whole blocks only. After assign-precision, which makes the quantisations;
-// products have fuse-epilogue.
+// layer_norm as rms_norm. Rows of whole blocks only; a norm writes two terms as well, q8a [B,T,2,576],
+// attention does not. After assign-precision, which makes the quantisations; products have fuse-epilogue.
 #pragma once
 
 #include "passes/pass.h"

@@ -79,6 +79,7 @@ std::string common_module(std::string_view a, std::string_view b) {
 ProjectionParts joined(const std::vector<ProjectionParts>& members) {
   ProjectionParts parts;
   parts.x = members.front().x;
+  parts.terms = members.front().terms;
   parts.module = members.front().module;
   for (const ProjectionParts& member : members) {
     parts.module = common_module(parts.module, member.module);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,6 +13,7 @@
 #include "base/target.h"
 #include "graph/evaluator.h"
 #include "graph/graph.h"
+#include "tensor/dtype.h"
 
 namespace hone {
 
@@ -35,12 +37,23 @@ std::string contract_to_string(const Contract& contract);  // "reorders, bound K
 // Optimisation levels: what runs at each stands in pipeline.cc.
 enum class Level : std::uint8_t { O0, O1, O2, O3 };
 
+// What a product with quantised weights reads its activations as.
+enum class Activations : std::uint8_t {
+  F32,
+  Q8a,          // int8 blocks
+  Q8aTwoTerms,  // and what their rounding left, rounded to int8 blocks as well
+};
+
 // Which type activations of matmuls with quantised weights take, and the type of the KV cache. One table
-// (precision.cc) gives the default for a weight type and ISA level; --kv overrides the cache.
+// (precision.cc) gives the default for a weight type and ISA level; --precision and --kv change it.
 struct PrecisionPolicy {
   bool int8_activations = false;  // O3 default for quantised weights: q8a blocks into the int8 matmul
   DType kv = DType::F32;
   std::optional<DType> weights = std::nullopt;  // of matrices that the checkpoint has in a float type
+  bool two_terms = false;  // of the int8 activations
+  // What rules say of single modules (passes/precision_rules.h): of the products with a weight, of a state.
+  std::map<std::string, Activations, std::less<>> products = {};
+  std::map<std::string, DType, std::less<>> states = {};
 };
 
 // How often a named rule of a pass has rewritten something.

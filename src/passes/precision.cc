@@ -7,15 +7,20 @@ namespace {
 
 enum class WeightKind : std::uint8_t { Wide, Half, Quantised };
 
+struct Choice {
+  bool int8_activations;
+  DType kv;
+};
+
 struct PolicyRow {
   WeightKind weights;
   Isa isa;
-  PrecisionPolicy policy;
+  Choice choice;
 };
 
-constexpr PrecisionPolicy kExact{.int8_activations = false, .kv = DType::F32};
-constexpr PrecisionPolicy kHalf{.int8_activations = false, .kv = DType::F16};
-constexpr PrecisionPolicy kInt8{.int8_activations = true, .kv = DType::F16};
+constexpr Choice kExact{false, DType::F32};
+constexpr Choice kHalf{false, DType::F16};
+constexpr Choice kInt8{true, DType::F16};
 
 constexpr std::array kPolicies{
     PolicyRow{WeightKind::Wide, Isa::Portable, kExact},
@@ -37,12 +42,31 @@ WeightKind kind_of(DType dtype) {
 }  // namespace
 
 PrecisionPolicy default_policy(Level level, DType dominant_weight_type, Isa isa) {
-  if (level < Level::O3) return kExact;
+  PrecisionPolicy policy;
+  if (level < Level::O3) return policy;
   const WeightKind kind = kind_of(dominant_weight_type);
   for (const PolicyRow& row : kPolicies) {
-    if (row.weights == kind && row.isa == isa) return row.policy;
+    if (row.weights != kind || row.isa != isa) continue;
+    policy.int8_activations = row.choice.int8_activations;
+    policy.kv = row.choice.kv;
   }
-  return kExact;
+  return policy;
+}
+
+PrecisionPolicy policy_of(Precision precision, const PrecisionPolicy& fast) {
+  PrecisionPolicy policy = fast;
+  switch (precision) {
+    case Precision::Fast:
+      break;
+    case Precision::Balanced:
+      policy.two_terms = fast.int8_activations;
+      break;
+    case Precision::Exact:
+      policy.int8_activations = kExact.int8_activations;
+      policy.kv = kExact.kv;
+      break;
+  }
+  return policy;
 }
 
 }  // namespace hone

@@ -18,4 +18,12 @@ namespace hone {
 // KV is f16, not bf16: keys and values are of moderate size, where f16 keeps 3 more bits of mantissa.
 PrecisionPolicy default_policy(Level level, DType dominant_weight_type, Isa isa);
 
+// --precision: how much of the speed that lower precision gives is taken.
+enum class Precision : std::uint8_t {
+  Fast,      // the table above
+  Balanced,  // int8 activations in two terms everywhere
+  Exact,     // f32 activations and f32 cache
+};
+PrecisionPolicy policy_of(Precision precision, const PrecisionPolicy& fast);
+
 }  // namespace hone

@@ -18,10 +18,10 @@ constexpr std::array kOperands{&ProjectionSection::weight,    &ProjectionSection
 std::optional<ProjectionParts> parts_of_projection(const Node& node) {
   const auto* fields = node.attributes.get<std::vector<std::int64_t>>("sections");
   if (fields == nullptr || fields->size() % kProjectionFields != 0) return std::nullopt;
-  if (node.attributes.integer("terms", 1) != 1) return std::nullopt;
   ProjectionParts parts;
   parts.x = node.inputs[0];
   parts.outputs = node.outputs;
+  parts.terms = node.attributes.integer("terms", 1);
   for (std::size_t i = 0; i < fields->size(); i += kProjectionFields) {
     ProjectionSection& section = parts.sections.emplace_back();
     std::memcpy(static_cast<void*>(&section), fields->data() + i, sizeof(section));
@@ -72,6 +72,7 @@ Attributes ProjectionParts::attributes() const {
     std::memcpy(fields.data() + i * kProjectionFields, &section, sizeof(section));
   }
   Attributes attributes{{"sections", std::move(fields)}};
+  if (terms != 1) attributes.set("terms", terms);
   if (row_sums >= 0) {
     attributes.set("row_sums", number(row_sums));
     attributes.set("eps", eps);

@@ -18,6 +18,7 @@ struct ProjectionParts {
   std::vector<ProjectionSection>
       sections;  // operands are values of the graph; `output` counts into `outputs`
   std::vector<ValueId> outputs;
+  std::int64_t terms = 1;  // rows of q8a that x has for each row
   ValueId row_sums = -1;
   double eps = 0;
   double head_eps = 0;  // of the norms of heads, and what is added to their weights

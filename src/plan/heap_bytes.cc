@@ -53,7 +53,8 @@ std::int64_t heap_bytes(const Plan& plan) {
   for (const Step& step : plan.steps) {
     sum += text(step.op) + text(step.module) + text(step.value) + attributes(step.attributes);
     sum += operands(step.inputs) + operands(step.outputs);
-    sum += step.bytes_moved.heap_bytes() + step.bytes_written.heap_bytes() + step.operations.heap_bytes();
+    sum += step.scratch_offset.heap_bytes() + step.bytes_moved.heap_bytes() +
+           step.bytes_written.heap_bytes() + step.operations.heap_bytes();
     if (step.program != nullptr) {
       sum += block(sizeof(StripProgram) + 16) +
              block(step.program->instructions.size() * sizeof(StripInstruction));

@@ -25,7 +25,7 @@ struct Location {
 };
 
 struct DynamicBuffer {
-  ValueId value = -1;
+  ValueId value = -1;  // -1: the scratch of a step
   ValueId holds = -1;  // whose elements lie in it now: of `value`, or of one that has taken its place
   Dim bytes;
   int first = 0;
@@ -76,6 +76,7 @@ class Planner {
     plan_.target = options.target;
     plan_.level = options.level;
     plan_.bound = options.bound;
+    plan_.workspace = options.workspace;
   }
 
   Result<Plan> run() {
@@ -85,8 +86,8 @@ class Planner {
       HONE_TRY(plan_node(graph_.nodes[n], static_cast<int>(n)));
     HONE_TRY(report_missing());
     HONE_TRY(place_outputs());
-    HONE_TRY(place_dynamic());
     HONE_TRY(size_workspace());
+    HONE_TRY(place_dynamic());
     return std::move(plan_);
   }
 
@@ -449,8 +450,17 @@ class Planner {
       port.port.place = {Region::Dynamic, base(Region::Dynamic, locate(port.value).buffer)};
       (port.is_input ? plan_.inputs : plan_.outputs).push_back(std::move(port.port));
     }
+    for (const auto& [step, buffer] : scratch_) {
+      plan_.steps[static_cast<std::size_t>(step)].scratch_offset =
+          offsets.offsets[static_cast<std::size_t>(buffer)];
+    }
     for (std::size_t i = 0; i < buffers_.size(); ++i) {
       const DynamicBuffer& buffer = buffers_[i];
+      if (buffer.value < 0) {
+        plan_.lives.push_back({"scratch", plan_.steps[static_cast<std::size_t>(buffer.first)].module,
+                               buffer.bytes, offsets.offsets[i], buffer.first, buffer.last});
+        continue;
+      }
       const int producer = uses_.producer[static_cast<std::size_t>(buffer.value)];
       plan_.lives.push_back(
           {graph_.value_name(buffer.value),
@@ -458,6 +468,10 @@ class Planner {
            buffer.bytes, offsets.offsets[i], buffer.first, buffer.last});
     }
     return {};
+  }
+
+  static std::int64_t aligned(std::int64_t bytes) {
+    return (bytes + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment;
   }
 
   Status size_workspace() {
@@ -475,12 +489,22 @@ class Planner {
       call.outputs = views.data() + step.inputs.size();
       call.output_count = static_cast<int>(step.outputs.size());
       step.scratch_bytes = step.kernel->scratch_bytes(call);
+      // Threads lie behind one another.
+      if (plan_.workspace == Workspace::Activations) step.scratch_bytes = aligned(step.scratch_bytes);
       plan_.scratch_bytes_per_thread = std::max(plan_.scratch_bytes_per_thread, step.scratch_bytes);
     }
-    const std::int64_t rounded =
-        (plan_.scratch_bytes_per_thread + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment;
-    plan_.scratch_bytes_per_thread = rounded;
-    plan_.workspace_bytes = rounded * plan_.target.threads;
+    plan_.scratch_bytes_per_thread = aligned(plan_.scratch_bytes_per_thread);
+    if (plan_.workspace == Workspace::Own) {
+      plan_.workspace_bytes = plan_.scratch_bytes_per_thread * plan_.target.threads;
+      return {};
+    }
+    for (std::size_t i = 0; i < plan_.steps.size(); ++i) {
+      const std::int64_t bytes = plan_.steps[i].scratch_bytes * plan_.target.threads;
+      if (bytes == 0) continue;
+      const int step = static_cast<int>(i);
+      scratch_.emplace_back(step, static_cast<int>(buffers_.size()));
+      buffers_.push_back({-1, -1, Dim(bytes), step, step});
+    }
     return {};
   }
 
@@ -511,6 +535,7 @@ class Planner {
   std::vector<Location> locations_;  // per value
   std::set<ValueId> panels_;         // weights in Panel16
   std::vector<DynamicBuffer> buffers_;
+  std::vector<std::pair<int, int>> scratch_;  // step, its buffer: where the workspace lies among them
   std::vector<Pending> pending_;
   std::vector<PendingPort> ports_;
   std::vector<std::string> missing_;

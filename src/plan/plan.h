@@ -22,6 +22,12 @@ enum class Region : std::uint8_t {
   Dynamic,  // activations, inputs and outputs of a step
 };
 
+// Where the scratch of the kernels lies.
+enum class Workspace : std::uint8_t {
+  Own,          // in an arena of its own, as large as the hungriest launch needs
+  Activations,  // in the dynamic region: each launch's for as long as it runs, where the values leave room
+};
+
 // Where one tensor lies: `offset` bytes into its region.
 struct Placement {
   Region region = Region::Dynamic;
@@ -44,6 +50,7 @@ struct Step {
   std::vector<Operand> inputs;
   std::vector<Operand> outputs;
   std::int64_t scratch_bytes = 0;  // of each thread, at the bound
+  Dim scratch_offset{0};           // into the dynamic region, where the workspace lies there
   Dim bytes_moved{0};              // read and written
   Dim bytes_written{0};            // the part of them that is written
   Dim operations{0};
@@ -98,10 +105,12 @@ struct Plan {
   std::int64_t static_bytes = 0;
   std::int64_t state_bytes = 0;
   std::int64_t dynamic_bytes = 0;
-  std::int64_t workspace_bytes = 0;  // threads * scratch_bytes_per_thread
+  std::int64_t workspace_bytes =
+      0;  // threads * scratch_bytes_per_thread; 0 where it lies in the dynamic region
   std::int64_t scratch_bytes_per_thread = 0;
   std::int64_t dynamic_lower_bound_bytes = 0;  // largest set of values alive in one step
   Dim dynamic_peak{0};                         // dynamic_bytes as a formula
+  Workspace workspace = Workspace::Own;
   std::string placement_order;
   // Why fallbacks() is not 0: for each op once, what its fast kernels would need.
   std::string fallback_reasons;
@@ -120,6 +129,7 @@ struct PlanOptions {
   // false: only sizes and launches are wanted (explain plans the graph after each pass): constants keep no
   // values.
   bool runnable = true;
+  Workspace workspace = Workspace::Own;
 };
 
 // Makes the plan of `graph`. Errors: (Hone) nodes without a kernel, all of them at once with dtypes, shapes

@@ -143,11 +143,15 @@ void write(const Floats& values, std::int64_t n, Guarded& out, Isa isa) {
   Tensor x(DType::F32, {static_cast<std::int64_t>(values.size()) / n, n});
   std::memcpy(x.data<float>(), values.data(), values.size() * 4);
   TensorView rows = out.view();
-  rows.rank = 2;
+  const std::int64_t terms = rows.rank - 2;  // [B,T,N] or [B,T,2,N]
+  rows.rank = terms == 2 ? 3 : 2;
   rows.shape[0] = x.sizes()[0];
-  rows.shape[1] = rows.strides[0] = n;
-  rows.strides[1] = 1;
-  run_fast({"quantize_q8a", {}, {x.view()}, {rows}}, isa);
+  rows.shape[1] = terms;
+  rows.strides[0] = terms * n;
+  rows.strides[1] = n;
+  rows.shape[rows.rank - 1] = n;
+  rows.strides[rows.rank - 1] = 1;
+  run_fast({"quantize_q8a", {{"terms", terms}}, {x.view()}, {rows}}, isa);
 }
 
 void append(ProjectionProblem& p, const ProjectionSection& section, const Floats& values, std::int64_t n,
@@ -338,6 +342,23 @@ TEST_P(Projection, AppendedToStates) {
     check_both({.name = name, .sections = {{.n = 56, .bias = true, .state = state}}}, random_, GetParam());
     check_both({.name = name + ", turned", .sections = {{.n = 96, .rotary = 20, .head = 48, .state = state}}},
                random_, GetParam());
+  }
+}
+
+// q8a [..,2,N] behind one term of x and behind two, of a gated MLP and of a norm that is folded out.
+TEST_P(Projection, ToTwoTerms) {
+  for (const std::int64_t terms : {1, 2}) {
+    const std::string name = std::to_string(terms) + " to two terms";
+    ProjectionSpec spec{.name = name, .k = 96, .q8a = true, .terms = terms};
+    SectionSpec section{.n = 160, .weight = DType::Q4_0, .output = DType::Q8A, .two_terms = true};
+    spec.sections = {section, section};
+    spec.sections[0].gate = ProjectionActivation::Silu;
+    spec.row_sums = terms == 2;
+    check_bits(spec, random_, GetParam());
+    spec.name += ", norm out";
+    spec.sections = {section};
+    spec.sections[0].next_norm = true;
+    check_bits(spec, random_, GetParam());
   }
 }
 

@@ -22,6 +22,7 @@ struct SectionSpec {
   std::optional<DType> state = std::nullopt;  // of the state that it appends to
   bool next_norm = false;
   DType output = DType::F32;  // of x * w where a norm is folded out
+  bool two_terms = false;     // q8a output [..,2,N]
 };
 
 struct ProjectionSpec {
@@ -249,6 +250,11 @@ class ProjectionProblem {
     state_outputs_.back() = section.output;
   }
 
+  std::int64_t add_result(const SectionSpec& spec) {
+    return add_output(spec.output,
+                      spec.two_terms ? Sizes{batch_, tokens_, 2, spec.n} : Sizes{batch_, tokens_, spec.n});
+  }
+
   void add_section(const SectionSpec& spec, std::mt19937_64& random) {
     ProjectionSection section;
     section.weight = add_weight(spec.weight, spec.n, random);
@@ -263,11 +269,11 @@ class ProjectionProblem {
     if (spec.state) {
       add_state(spec, section);
     } else {
-      section.output = add_output(spec.next_norm ? DType::F32 : spec.output, {batch_, tokens_, spec.n});
+      section.output = spec.next_norm ? add_output(DType::F32, {batch_, tokens_, spec.n}) : add_result(spec);
     }
     if (spec.next_norm) {
       section.next_norm = add_normal({spec.n}, random);
-      add_output(spec.output, {batch_, tokens_, spec.n});
+      add_result(spec);
       add_output(DType::F32, {batch_, tokens_, spec.n / kSquaresBlock});
     }
     sections_.push_back(section);

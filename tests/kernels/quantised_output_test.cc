@@ -133,6 +133,43 @@ TEST_P(QuantisedOutput, OfAttention) {
   }
 }
 
+// A norm that writes two terms has the bits of the f32 kernel with quantize_q8a behind it.
+TEST_P(QuantisedOutput, OfNormsInTwoTerms) {
+  for (const std::string op : {"rms_norm", "layer_norm"}) {
+    for (const std::int64_t length : {32, 96, 576}) {
+      for (const std::int64_t rows : {1, 9}) {
+        Tensor x(DType::F32, {rows, length}, 5, 4);
+        Tensor w(DType::F32, {length}, 0, 4);
+        Tensor b(DType::F32, {length}, 0, 4);
+        for (Tensor* tensor : {&x, &w, &b}) tensor->fill_normal(random_, 3.0);
+        Launch launch{op, {{"eps", 1e-5}}, {x.view(), w.view()}, {}};
+        if (op == "layer_norm") launch.inputs.push_back(b.view());
+        Tensor wide(DType::F32, {rows, length});
+        launch.outputs = {wide.view()};
+        run_fast(launch, Isa::Portable);
+        Guarded expected(DType::Q8A, {rows, 2, length});
+        run_fast({"quantize_q8a", {{"terms", std::int64_t{2}}}, {wide.view()}, {expected.view()}},
+                 Isa::Portable);
+        Guarded out(DType::Q8A, {rows, 2, length});
+        launch.outputs = {out.view()};
+        run_fast(launch, GetParam(), 3);
+        ASSERT_EQ(out.bytes(), expected.bytes()) << op << ", " << rows << " rows of " << length;
+        Guarded reference(DType::Q8A, {rows, 2, length});
+        launch.outputs = {reference.view()};
+        run_reference(launch);
+        for (std::int64_t i = 0; i < rows * length; ++i) {
+          const std::int64_t first = i / length * 2 * length + i % length;
+          // Two roundings of half a unit of the second term each, and those of the norm's few f32 operations.
+          const double unit = static_cast<double>(out.data<BlockQ8A>()[(first + length) / 32].scale);
+          const double largest = 127 * static_cast<double>(out.data<BlockQ8A>()[first / 32].scale);
+          ASSERT_NEAR(reference.get(first) + reference.get(first + length),
+                      out.get(first) + out.get(first + length), 1.1 * unit + 16 * kUnitRoundoff * largest);
+        }
+      }
+    }
+  }
+}
+
 // The reference kernels round to f32 and then to blocks.
 TEST(QuantisedOutputReference, AreTheBlocksOfTheF32Kernel) {
   std::mt19937_64 random(43);

@@ -86,6 +86,131 @@ graph "g" symbols(R) {
 )"));
 }
 
+const std::string_view kStates = text(R"(
+graph "g" symbols(B, T, C) {
+  input %q "q": f32[B,2,T,64]
+  input %r "r": f32[B,T,2,64]
+  input %p "p": i32[B,T]
+  state %s "k": f32[B,C,2,64]
+  %0: f32[B,C,2,64] = state_append(%s, %r, %p) @"attn"
+  %1: f32[B,2,C,64] = permute(%0) {axes = ints[0, 2, 1, 3]}
+  %2: f32[B,2,T,C] = matmul(%q, %1) {transpose_b = 1}
+  %3: f32[B,2,C,64] = neg(%1)
+  output "scores" %2
+  output "n" %3
+  update "k" %0
+}
+)");
+
+// One quantisation of two terms for all products of one x, the gated MLP with its body behind the sum.
+const std::string_view kMlp = text(R"(
+graph "g" symbols(B, T) {
+  input %x "x": f32[B,T,64]
+  weight %wg "gate": q8_0[32,64]
+  weight %wu "up": q8_0[32,64]
+  weight %w "w": q4_1[32,64]
+  %g: f32[B,T,32] = swiglu_mlp(%x, %wg, %wu) @"mlp" body "swiglu_mlp" symbols(B, T) {
+    input %0 "0": f32[B,T,64]
+    input %1 "1": q8_0[32,64]
+    input %2 "2": q8_0[32,64]
+    %3: f32[B,T,32] = matmul(%0, %1) {transpose_b = 1}
+    %4: f32[B,T,32] = matmul(%0, %2) {transpose_b = 1}
+    %5: f32[B,T,32] = mul(%3, %4)
+    output "0" %5
+  }
+  %y: f32[B,T,32] = matmul(%x, %w) {transpose_b = 1} @"proj"
+  %z: f32[B,T] = reduce_sum(%y) {axis = -1, keep_dims = 0}
+  output "g" %g
+  output "z" %z
+}
+)");
+
+TEST(AssignPrecision, TwoTermsWhereThePolicyIsBalanced) {
+  PassContext context = context_of(DType::F32, true);
+  context.precision.two_terms = true;
+  EXPECT_EQ(after("assign-precision", kMlp, context), text(R"(
+graph "g" symbols(B, T) {
+  input %x "x": f32[B,T,64]
+  weight %wg "gate": q8_0[32,64]
+  weight %wu "up": q8_0[32,64]
+  weight %w "w": q4_1[32,64]
+  %13: q8a[B,T,2,64] = quantize_q8a(%x) {terms = 2} @"mlp"
+  %g: f32[B,T,32] = projection(%13, %wg, %wu) {sections = ints[2, 1, 1, -1, -1, -1, 0, 0, -1, -1, -1, -1, 0], terms = 2} @"mlp" body "projection" symbols(B, T) {
+    input %6 "0": q8a[B,T,2,64]
+    input %1 "1": q8_0[32,64]
+    input %2 "2": q8_0[32,64]
+    %7: f32[B,T,2,64] = cast(%6) {to = "f32"}
+    %8: f32[B,T,64] = reduce_sum(%7) {axis = -2, keep_dims = 0}
+    %3: f32[B,T,32] = matmul(%8, %1) {transpose_b = 1}
+    %4: f32[B,T,32] = matmul(%8, %2) {transpose_b = 1}
+    %5: f32[B,T,32] = mul(%3, %4)
+    output "0" %5
+  }
+  %y: f32[B,T,32] = projection(%13, %w) {sections = ints[1, -1, 0, -1, -1, -1, 0, 0, -1, -1, -1, -1, 0], terms = 2} @"proj" body "projection" symbols(B, T) {
+    input %0 "0": q8a[B,T,2,64]
+    input %1 "1": q4_1[32,64]
+    %2: f32[B,T,2,64] = cast(%0) {to = "f32"}
+    %3: f32[B,T,64] = reduce_sum(%2) {axis = -2, keep_dims = 0}
+    %4: f32[B,T,32] = matmul(%3, %1) {transpose_b = 1}
+    output "0" %4
+  }
+  %z: f32[B,T] = reduce_sum(%y) {axis = -1, keep_dims = 0}
+  output "g" %g
+  output "z" %z
+}
+)"));
+}
+
+// Of the two halves of the MLP the choice that rounds less holds.
+TEST(AssignPrecision, RulesHoldForTheirWeights) {
+  const auto dtypes = [](std::map<std::string, Activations, std::less<>> products, bool int8) {
+    PassContext context = context_of(DType::F32, int8);
+    context.precision.products = std::move(products);
+    const Graph graph = parse(after("assign-precision", kMlp, context));
+    std::string out;
+    for (const Node& node : graph.nodes) {
+      if (node.op == "quantize_q8a" || node.op == "reduce_sum") continue;
+      out += std::string(dtype_name(graph.type(node.inputs[0]).dtype)) +
+             (node.attributes.integer("terms", 1) == 2 ? "2 " : " ");
+    }
+    return out;
+  };
+  using enum Activations;
+  EXPECT_EQ(dtypes({}, true), "q8a q8a ");
+  EXPECT_EQ(dtypes({{"up", Q8aTwoTerms}}, true), "q8a2 q8a ");
+  EXPECT_EQ(dtypes({{"up", Q8aTwoTerms}, {"gate", F32}}, true), "f32 q8a ");
+  EXPECT_EQ(dtypes({{"w", F32}}, true), "q8a f32 ");
+  EXPECT_EQ(dtypes({{"w", Q8a}}, false), "f32 q8a ");
+  EXPECT_EQ(dtypes({{"gate", Q8a}, {"up", Q8a}}, false), "q8a f32 ");
+}
+
+TEST(AssignPrecision, ExpertsHaveNoTwoTerms) {
+  const std::string_view in = text(R"(
+graph "g" symbols(T) {
+  input %x "x": f32[T,1,64]
+  input %e "experts": i32[T,2]
+  weight %w "w": q8_0[4,32,64]
+  %0: f32[T,2,32] = expert_matmul(%x, %w, %e) @"experts"
+  output "y" %0
+}
+)");
+  PassContext context = context_of(DType::F32, true);
+  EXPECT_NE(after("assign-precision", in, context), in);
+  context.precision.two_terms = true;
+  EXPECT_EQ(after("assign-precision", in, context), in);
+}
+
+TEST(AssignPrecision, AStateMayHaveATypeOfItsOwn) {
+  PassContext context = context_of(DType::F16, false);
+  context.precision.states["k"] = DType::F32;
+  EXPECT_EQ(after("assign-precision", kStates, context), kStates);
+  context.precision.kv = DType::F32;
+  context.precision.states["k"] = DType::BF16;
+  EXPECT_EQ(parse(after("assign-precision", kStates, context)).inputs.size(), 4U);
+  EXPECT_EQ(after("assign-precision", kStates, context),
+            after("assign-precision", kStates, context_of(DType::BF16, false)));
+}
+
 TEST(AssignPrecision, NothingIfNothingIsAsked) {
   EXPECT_EQ(after("assign-precision", kMatmuls), kMatmuls);
 }
@@ -109,22 +234,6 @@ TEST(AssignPrecision, OtherWeightsKeepTheirActivations) {
     EXPECT_EQ(after("assign-precision", in, context_of(DType::F32, true)), in) << type;
   }
 }
-
-const std::string_view kStates = text(R"(
-graph "g" symbols(B, T, C) {
-  input %q "q": f32[B,2,T,64]
-  input %r "r": f32[B,T,2,64]
-  input %p "p": i32[B,T]
-  state %s "k": f32[B,C,2,64]
-  %0: f32[B,C,2,64] = state_append(%s, %r, %p) @"attn"
-  %1: f32[B,2,C,64] = permute(%0) {axes = ints[0, 2, 1, 3]}
-  %2: f32[B,2,T,C] = matmul(%q, %1) {transpose_b = 1}
-  %3: f32[B,2,C,64] = neg(%1)
-  output "scores" %2
-  output "n" %3
-  update "k" %0
-}
-)");
 
 TEST(AssignPrecision, StatesViewsAndReadersFollowTheCacheType) {
   EXPECT_EQ(after("assign-precision", kStates, context_of(DType::F16, false)), text(R"(

@@ -252,5 +252,26 @@ TEST(FoldNorm, NotOfColumnsThatAreNoWholeBlocks) {
   expect_unfolded(in);
 }
 
+// A norm that writes two terms, and a projection that reads them: x * w comes in two terms, and the factor
+// stands behind their sum.
+TEST(FoldNorm, OfTwoTerms) {
+  PassContext context;
+  context.precision.int8_activations = true;
+  context.precision.two_terms = true;
+  std::string in = replaced(replaced(kNorm, "%wg \"gate\": f32", "%wg \"gate\": q8_0"), "%wu \"up\": f32",
+                            "%wu \"up\": q8_0");
+  for (const std::string_view pass :
+       {"assign-precision", "fuse-quantise", "fuse-epilogue", "merge-projections"})
+    in = after(pass, in, context);
+  EXPECT_NE(in.find("q8a[B,T,2,64] = rms_norm("), std::string::npos) << in;
+  const std::string out = after("fold-norm", in);
+  EXPECT_EQ(out.find("rms_norm("), std::string::npos) << out;
+  EXPECT_NE(out.find("q8a[B,T,2,64], "), std::string::npos) << out;
+  EXPECT_NE(out.find("terms = 2, row_sums = 3, eps = 1e-05}"), std::string::npos) << out;
+  // One sum of the terms, times the factor, in front of both products.
+  const std::string body = out.substr(out.find("terms = 2, row_sums"));
+  EXPECT_EQ(body.find("cast("), body.rfind("cast("));
+}
+
 }  // namespace
 }  // namespace hone::test

@@ -352,13 +352,30 @@ TEST(FuseEpilogue, NotAReshapeOfTheRows) {
   EXPECT_NE(nodes.find("rope("), std::string::npos);
 }
 
-// The second term would be lost.
-TEST(FuseEpilogue, NotAQuantisationOfTwoTerms) {
+// The launch writes q8a [..,2,96].
+TEST(FuseEpilogue, AQuantisationOfTwoTerms) {
   std::string in = replaced(kGated, "%q: q8a[B,T,96] = quantize_q8a(%g)",
                             "%q: q8a[B,T,2,96] = quantize_q8a(%g) {terms = 2}");
   in = replaced(in, "%y: f32[B,T,64] = matmul(%q, %wd) {transpose_b = 1}",
                 "%y: f32[B,T,2,96] = cast(%q) {to = \"f32\"}");
-  expect_unchanged(in);
+  EXPECT_EQ(
+      nodes_of(fused(in)),
+      "%q: q8a[B,T,2,96] = projection(%x, %wu, %wg) {sections = ints[1, 2, 1, -1, -1, -1, 0, 0, -1, -1, -1, "
+      "-1, 0]}\n%y: f32[B,T,2,96] = cast(%q) {to = \"f32\"}\n");
+}
+
+// A product of two terms takes what follows it, once.
+TEST(FuseEpilogue, BehindAProductOfTwoTerms) {
+  PassContext context;
+  context.precision.int8_activations = true;
+  context.precision.two_terms = true;
+  std::string in = replaced(kAdded, "f32[32,64]", "q8_0[32,64]");
+  in = after("assign-precision", in, context);
+  ASSERT_NE(in.find("terms = 2"), std::string::npos) << in;
+  const std::string out = fused(in);
+  EXPECT_EQ(nodes_of(out).find("= add("), std::string::npos) << out;
+  EXPECT_NE(nodes_of(out).find(", terms = 2}"), std::string::npos) << out;
+  EXPECT_EQ(fused(out), out);
 }
 
 // Of two products that are added to one another the later takes the addition, and the earlier is its

@@ -1,6 +1,7 @@
-// layer_norm(x [..,D], w [D], b [D]) {eps} -> f32 or q8a: (x - m) * (1/sqrt(v + eps)) * w + b with the mean m
-// and the mean v of (x - m)^2. Both means and the root are f64 (fast/sum16.h); m and the reciprocal are
-// rounded to f32 once, and the difference, the two products and the sum once each.
+// layer_norm(x [..,D], w [D], b [D]) {eps} -> f32, or q8a [..,D] or in two terms [..,2,D]: (x - m) *
+// (1/sqrt(v + eps)) * w + b with the mean m and the mean v of (x - m)^2. Both means and the root are f64
+// (fast/sum16.h); m and the reciprocal are rounded to f32 once, and the difference, the two products and the
+// sum once each.
 #include "kernels/fast/axes.h"
 #include "kernels/fast/list.h"
 #include "kernels/fast/q8a_block.h"
@@ -15,7 +16,7 @@ namespace {
 constexpr std::int64_t kRowsPerTile = 4;
 
 std::int64_t layer_norm_tiles(const Call& call) {
-  return blocks_of(row_count(call.outputs[0]), kRowsPerTile);
+  return blocks_of(row_count(call.inputs[0]), kRowsPerTile);
 }
 
 struct Moments {
@@ -45,10 +46,12 @@ void layer_norm_run(const Call& call, std::int64_t tile) {
   const auto* b = static_cast<const float*>(call.inputs[2].data);
   const double eps = attribute_real(call.attributes, "eps", 0.0);
   const std::int64_t length = x.shape[x.rank - 1];
-  const std::int64_t end = smaller(row_count(out), (tile + 1) * kRowsPerTile);
+  const std::int64_t end = smaller(row_count(x), (tile + 1) * kRowsPerTile);
+  const std::int64_t terms = out.rank - x.rank + 1;
   for (std::int64_t row = tile * kRowsPerTile; row < end; ++row) {
     const float* from = static_cast<const float*>(x.data) + row_offset(x, row);
-    const std::int64_t to = row_offset(out, row);
+    const std::int64_t to = row_offset(out, row * terms);
+    const std::int64_t rest = terms == 2 ? row_offset(out, row * terms + 1) : 0;
     const Moments moments = moments_of(from, length, eps);
     float block[32];
     for (std::int64_t i = 0; i < length; i += 16) {
@@ -60,7 +63,9 @@ void layer_norm_run(const Call& call, std::int64_t tile) {
         continue;
       }
       store(block + i % 32, value);  // two groups of lanes make a block
-      if (i % 32 != 0) quantize_block(block, static_cast<BlockQ8A*>(out.data) + (to + i) / 32);
+      if (i % 32 == 0) continue;
+      auto* blocks = static_cast<BlockQ8A*>(out.data) + i / 32;
+      quantize_terms(block, blocks + to / 32, terms == 2 ? blocks + rest / 32 : nullptr);
     }
   }
 }

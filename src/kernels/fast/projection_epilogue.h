@@ -109,6 +109,16 @@ static inline void store_row(DType dtype, void* data, std::int64_t offset, const
   }
 }
 
+// The tile's part of row `row` to `view`; q8a [..,2,N] in two terms.
+static inline void store_values(const Call& call, const TensorView& view, const ProjectionTile& tile,
+                                std::int64_t row, std::int64_t n, const float* values) {
+  const std::int64_t rank = call.inputs[0].rank - (terms_of(call) - 1);
+  if (view.dtype != DType::Q8A || view.rank == rank)
+    return store_row(view.dtype, view.data, row * n + tile.first_column, values, tile.columns);
+  BlockQ8A* first = static_cast<BlockQ8A*>(view.data) + (2 * row * n + tile.first_column) / 32;
+  for (int c = 0; c < tile.columns; c += 32) quantize_terms(values + c, first + c / 32, first + (n + c) / 32);
+}
+
 static inline void append_row(const Call& call, const ProjectionTile& tile, std::int64_t row,
                               const float* values) {
   const TensorView& state = call.outputs[tile.section.output];
@@ -141,7 +151,7 @@ static inline void store_normed(const Call& call, const ProjectionTile& tile, st
       store(values + c + half, mul(half == 0 ? a : b, factor));
     }
   }
-  store_row(scaled.dtype, scaled.data, row * n + tile.first_column, values, tile.columns);
+  store_values(call, scaled, tile, row, n, values);
 }
 
 // Everything behind the products of row `row` (of all rows) in the tile. `values` has room for whole vectors.
@@ -167,7 +177,7 @@ static inline void finish_row(const Call& call, const ProjectionTile& tile, std:
   }
   if (section.state >= 0) return append_row(call, tile, row, values);
   const TensorView& out = call.outputs[section.output];
-  store_row(out.dtype, out.data, row * n + tile.first_column, values, tile.columns);
+  store_values(call, out, tile, row, n, values);
   if (section.next_norm >= 0) store_normed(call, tile, row, n, values);
 }
 

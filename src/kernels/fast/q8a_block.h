@@ -49,6 +49,12 @@ static inline void quantize_rest(const float* values, const BlockQ8A& first, Blo
   quantize_block(rest, second);
 }
 
+// Both, or the first alone where `second` is nullptr.
+static inline void quantize_terms(const float* values, BlockQ8A* first, BlockQ8A* second) {
+  quantize_block(values, first);
+  if (second != nullptr) quantize_rest(values, *first, second);
+}
+
 // A row of whole blocks.
 static inline void quantize_row(const float* x, std::int64_t length, BlockQ8A* out) {
   for (std::int64_t i = 0; i < length; i += 32) quantize_block(x + i, out + i / 32);

@@ -31,13 +31,13 @@ static inline void rms_norm_row_f32(const float* x, const float* w, double eps, 
                [out](std::int64_t i, Vec16 values, int count) { store_partial(out + i, values, count); });
 }
 
-// Two groups of lanes make a block.
+// Two groups of lanes make a block. `rest` is nullptr where one term is wanted.
 static inline void rms_norm_row_q8a(const float* x, const float* w, double eps, float offset,
-                                    std::int64_t length, BlockQ8A* out) {
+                                    std::int64_t length, BlockQ8A* out, BlockQ8A* rest) {
   float block[32];
-  rms_norm_row(x, w, eps, offset, length, [&block, out](std::int64_t i, Vec16 values, int) {
+  rms_norm_row(x, w, eps, offset, length, [&block, out, rest](std::int64_t i, Vec16 values, int) {
     store(block + i % 32, values);
-    if (i % 32 != 0) quantize_block(block, out + i / 32);
+    if (i % 32 != 0) quantize_terms(block, out + i / 32, rest == nullptr ? rest : rest + i / 32);
   });
 }
 

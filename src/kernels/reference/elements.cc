@@ -242,6 +242,23 @@ void store_reals(const TensorView& view, std::int64_t offset, std::int64_t strid
   }
 }
 
+void store_row(const TensorView& view, int rank, std::int64_t row, std::int64_t count, const double* values) {
+  if (view.dtype != DType::Q8A || view.rank == rank) {
+    return store_reals(view, offset_of(without_last(view, 1), row), last_stride(view), count, values);
+  }
+  constexpr std::int64_t kBlock = 32;
+  for (std::int64_t i = 0; i < count; i += kBlock) {
+    float left[kBlock];
+    for (std::int64_t j = 0; j < kBlock; ++j) left[j] = static_cast<float>(values[i + j]);
+    for (std::int64_t term = 0; term < 2; ++term) {
+      const BlockQ8A block = encode_q8a_block(left);
+      const std::int64_t to = offset_of(without_last(view, 1), row * 2 + term) + i;
+      std::memcpy(static_cast<std::byte*>(view.data) + dtype_bytes(DType::Q8A, to), &block, sizeof(block));
+      for (std::int64_t j = 0; j < kBlock; ++j) left[j] -= block.scale * static_cast<float>(block.quants[j]);
+    }
+  }
+}
+
 void store_integers(const TensorView& view, std::int64_t offset, std::int64_t stride, std::int64_t count,
                     const std::int64_t* values) {
   switch (view.dtype) {

@@ -57,6 +57,9 @@ void load_integers(const TensorView& view, std::int64_t offset, std::int64_t str
 // then to blocks, stride 1, offset and count whole blocks.
 void store_reals(const TensorView& view, std::int64_t offset, std::int64_t stride, std::int64_t count,
                  const double* values);
+// Row `row` of an op whose input rows have `rank - 1` axes in front: as store_reals, or where the view is q8a
+// and has one axis more than `rank`, [..,2,K], in two terms.
+void store_row(const TensorView& view, int rank, std::int64_t row, std::int64_t count, const double* values);
 void store_integers(const TensorView& view, std::int64_t offset, std::int64_t stride, std::int64_t count,
                     const std::int64_t* values);
 

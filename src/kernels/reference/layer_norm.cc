@@ -9,7 +9,7 @@ namespace hone::kernels::reference {
 namespace {
 
 std::int64_t tile_count(const Call& call) {
-  return element_count(without_last(call.outputs[0], 1));
+  return element_count(without_last(call.inputs[0], 1));
 }
 
 std::int64_t scratch_bytes(const Call& call) {
@@ -33,7 +33,7 @@ void run(const Call& call, std::int64_t tile) {
     variance += (values[i] - mean) * (values[i] - mean) / static_cast<double>(width);
   const double scale = 1 / std::sqrt(variance + call.attributes->real("eps"));
   for (std::int64_t i = 0; i < width; ++i) values[i] = (values[i] - mean) * scale * factors[i] + summands[i];
-  store_reals(out, offset_of(without_last(out, 1), tile), last_stride(out), width, values);
+  store_row(out, x.rank, tile, width, values);
 }
 
 constexpr Kernel kKernels[] = {{.name = "layer_norm.reference",

@@ -160,6 +160,13 @@ void append(const Row& row) {
   store_reals(state, offset, 1, row.n, row.values);
 }
 
+// The row's values to its place in `view`.
+void store_values(const Row& row, const TensorView& view) {
+  const int rank = row.input(0).rank - static_cast<int>(terms_of(row.call) - 1);
+  if (view.dtype == DType::Q8A) return store_row(view, rank, row.index, row.n, row.values);
+  store_reals(view, row.index * row.n, 1, row.n, row.values);
+}
+
 // v, v * (next_norm + next_offset) and the sums of squares, of v as it was rounded.
 void store_normed(const Row& row) {
   const TensorView* outputs = row.call.outputs + row.section.output;
@@ -174,7 +181,7 @@ void store_normed(const Row& row) {
     store_reals(outputs[2], (row.index * row.n + i) / kSquaresBlock, 1, 1, &sum);
   }
   for (std::int64_t i = 0; i < row.n; ++i) row.values[i] *= row.operand[i] + offset;
-  store_reals(outputs[1], row.index * row.n, 1, row.n, row.values);
+  store_values(row, outputs[1]);
 }
 
 void run(const Call& call, std::int64_t tile) {
@@ -199,7 +206,7 @@ void run(const Call& call, std::int64_t tile) {
   if (row.section.cosine >= 0) rotate(row);
   add_operand(row, row.section.residual);
   if (row.section.state >= 0) return append(row);
-  store_reals(call.outputs[row.section.output], row.index * row.n, 1, row.n, row.values);
+  store_values(row, call.outputs[row.section.output]);
   if (row.section.next_norm >= 0) store_normed(row);
 }
 

@@ -9,7 +9,7 @@ namespace hone::kernels::reference {
 namespace {
 
 std::int64_t tile_count(const Call& call) {
-  return element_count(without_last(call.outputs[0], 1));
+  return element_count(without_last(call.inputs[0], 1));
 }
 
 std::int64_t scratch_bytes(const Call& call) {
@@ -30,7 +30,7 @@ void run(const Call& call, std::int64_t tile) {
   const double scale = 1 / std::sqrt(sum / static_cast<double>(width) + call.attributes->real("eps"));
   const double offset = call.attributes->real("offset", 0.0);
   for (std::int64_t i = 0; i < width; ++i) values[i] = values[i] * scale * (factors[i] + offset);
-  store_reals(out, offset_of(without_last(out, 1), tile), last_stride(out), width, values);
+  store_row(out, x.rank, tile, width, values);
 }
 
 constexpr Kernel kKernels[] = {{.name = "rms_norm.reference",
