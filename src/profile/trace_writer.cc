@@ -7,6 +7,10 @@
 namespace hone {
 namespace {
 
+// The caller's number in a trace: that of the process, as a main thread has it. Perfetto shows a thread 0 on
+// the track of the main thread and drops its name.
+constexpr int kFirstThread = 1;
+
 // Depth in the nesting: of events that begin together the outer one comes first.
 enum class Kind : std::uint8_t { Phase, Step, Launch, Part, Counter };
 
@@ -48,13 +52,13 @@ class Writer {
   void write() {
     collect();
     sink_("{\"displayTimeUnit\": \"ms\",\n\"traceEvents\": [\n");
-    sink_(R"({"ph": "M", "pid": 1, "tid": 0, "name": "process_name", "args": {"name": "hone"}})");
+    sink_(R"({"ph": "M", "pid": 1, "tid": 1, "name": "process_name", "args": {"name": "hone"}})");
     for (int thread = 0; thread < recorder_.threads(); ++thread) {
       const std::string name = thread == 0 ? "caller (thread 0)" : fmt::format("worker (thread {})", thread);
       sink_(
           fmt::format(",\n{{\"ph\": \"M\", \"pid\": 1, \"tid\": {}, \"name\": \"thread_name\", \"args\": "
                       "{{\"name\": {}}}}}",
-                      thread, json_string(name)));
+                      thread + kFirstThread, json_string(name)));
     }
     for (const Event& event : events_) write_event(event);
     sink_("\n]}\n");
@@ -106,7 +110,7 @@ class Writer {
     if (event.kind == Kind::Counter) {
       const MemorySample& sample = memory_[event.index];
       sink_(fmt::format(
-          ",\n{{\"ph\": \"C\", \"pid\": 1, \"tid\": 0, \"ts\": {}, \"name\": \"memory\", \"args\": "
+          ",\n{{\"ph\": \"C\", \"pid\": 1, \"tid\": 1, \"ts\": {}, \"name\": \"memory\", \"args\": "
           "{{\"static\": {}, \"dynamic\": {}, \"workspace\": {}}}}}",
           at, sample.static_bytes, sample.dynamic_bytes, sample.workspace_bytes));
       return;
@@ -115,7 +119,7 @@ class Writer {
     sink_(
         fmt::format(",\n{{\"ph\": \"X\", \"pid\": 1, \"tid\": {}, \"ts\": {}, \"dur\": {}, \"cat\": \"{}\", "
                     "\"name\": {}}}",
-                    event.thread, at, microseconds(event.end_ns - event.begin_ns),
+                    event.thread + kFirstThread, at, microseconds(event.end_ns - event.begin_ns),
                     kCategories[static_cast<std::size_t>(event.kind)], json_string(name_of(event))));
   }
 

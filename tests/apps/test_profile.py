@@ -182,10 +182,10 @@ class TraceTest(CommandTest):
 
     def test_process_and_threads_have_names(self):
         names = {(e["name"], e["tid"]): e["args"]["name"] for e in self.kind("M")}
-        self.assertEqual(names[("process_name", 0)], "hone")
+        self.assertEqual(names[("process_name", 1)], "hone")
         used = {e["tid"] for e in self.kind("X")}
-        self.assertEqual({tid for name, tid in names if name == "thread_name"}, {0, 1})
-        self.assertLessEqual(used, {0, 1})
+        self.assertEqual({tid for name, tid in names if name == "thread_name"}, {1, 2})
+        self.assertLessEqual(used, {1, 2})
 
     def test_time_never_goes_back(self):
         times = [e["ts"] for e in self.events if e["ph"] != "M"]
@@ -205,7 +205,7 @@ class TraceTest(CommandTest):
             stack.append(end)
 
     def test_launches_and_steps_are_those_of_the_document(self):
-        caller = [e for e in self.kind("X") if e["tid"] == 0]
+        caller = [e for e in self.kind("X") if e["tid"] == 1]
         count = collections.Counter(e["cat"] for e in caller)
         self.assertEqual(count["launch"], self.made["launches"])
         self.assertEqual(count["step"], sum(p.get("steps", 0) for p in self.made["phases"]))

@@ -89,7 +89,7 @@ TEST(TraceWriter, LaunchesHaveTheirNamesAndThreadsToo) {
   EXPECT_EQ(names["step of 1 x 5, context 9"], 1);
   EXPECT_EQ(names["prefill"], 1);
   EXPECT_EQ(names["kernels"], 2);
-  EXPECT_EQ(threads, (std::map<int, std::string>{{0, "caller (thread 0)"}, {1, "worker (thread 1)"}}));
+  EXPECT_EQ(threads, (std::map<int, std::string>{{1, "caller (thread 0)"}, {2, "worker (thread 1)"}}));
 }
 
 TEST(TraceWriter, MemoryIsACounterWithOneSeriesForEachRegion) {
