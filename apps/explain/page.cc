@@ -36,6 +36,12 @@ Json node_table(const Snapshot& snapshot) {
   return rows;
 }
 
+Json time_table(const std::vector<TimeRow>& times) {
+  Json rows = Json::array();
+  for (const TimeRow& row : times) rows.push_back({row.op, row.phase, row.launches, row.seconds, row.share});
+  return rows;
+}
+
 // `text` with the one `mark` in it replaced.
 std::string filled(std::string text, std::string_view mark, std::string_view with) {
   const std::size_t at = text.find(mark);
@@ -109,6 +115,7 @@ std::string explanation_page(const std::string& title, const Explanation& explan
   data["maps"] = {memory_map("O1", explanation.eager),
                   memory_map(fmt::format("O{}", static_cast<int>(explanation.level)), explanation.final)};
   data["table"] = node_table(explanation.final);
+  data["times"] = time_table(explanation.times);
   const std::string json = data.dump(-1, ' ', false, Json::error_handler_t::replace);
   // The data last: what it says is not looked through for marks.
   std::string page(kPageHtml);

@@ -249,6 +249,15 @@ class PageTest(CommandTest):
             text = file.read()
         return text, json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)[1])
 
+    def test_the_page_has_the_times_of_a_run(self):
+        self.assertEqual(self.page(QWEN)[1]["times"], [])
+        run = self.answer("profile", QWEN, "--ids", "1,2,3", "-n", "2")
+        times = self.write("run.json", json.dumps(run))
+        rows = self.page(QWEN, "--times", times)[1]["times"]
+        self.assertEqual(sorted((row["op"], row["phase"], row["total_s"]) for row in run["ops"]),
+                         sorted((op, phase, seconds) for op, phase, _, seconds, _ in rows))
+        self.assertEqual(rows, sorted(rows, key=lambda row: -row[3]))
+
     def test_the_page_has_what_the_document_has(self):
         text, data = self.page(QWEN)
         seen = self.answer("explain", QWEN)

@@ -73,6 +73,20 @@ function showChain() {
   }
 }
 
+// What a run took (--times), the dearest first.
+function showTimes() {
+  byId('time-table').hidden = data.times.length === 0;
+  const head = make('tr');
+  for (const name of ['measured', 'phase', 'launches', 'ms', 'share']) {
+    head.append(make('th', {class: name === 'measured' || name === 'phase' ? 'left' : undefined}, name));
+  }
+  byId('time-table').tHead.append(head);
+  for (const [op, phase, launches, seconds, share] of data.times) {
+    byId('time-table').tBodies[0].append(make('tr', {}, make('td', {class: 'left'}, op), make('td', {class: 'left'}, phase),
+      make('td', {}, count(launches)), make('td', {}, (seconds * 1000).toFixed(2)), make('td', {}, `${(share * 100).toFixed(1)} %`)));
+  }
+}
+
 // --- the graph before and after a pass
 
 const node = (id) => {
@@ -403,6 +417,7 @@ function prepareTable() {
 
 showHead();
 showChain();
+showTimes();
 showPasses();
 prepareMap();
 prepareTable();
