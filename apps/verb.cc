@@ -80,6 +80,8 @@ void CommonFlags::add_to(const Command& verb, bool model_only) {
   verb.option("--ctx", context, "tokens per sequence; default min(the model's, 4096)")
       .within(0, kNoLimit, kZeroIsDefault);
   verb.option("--chunk", chunk, "prompt tokens per step").show_default().within(1, kNoLimit);
+  verb.flag("--no-pack", no_pack,
+            "weights run from the mapped file, without a packed copy, where kernels can");
   verb.flag("--strict", strict, "a launch on a reference kernel is an error");
 }
 
@@ -118,6 +120,7 @@ Result<EngineOptions> CommonFlags::engine_options() const {
   options.context = context;
   options.chunk = chunk;
   options.strict = strict;
+  options.no_pack = no_pack;
   options.stop_after = stop_after;
   options.dump = dump;
   return options;

@@ -34,6 +34,7 @@ struct CommonFlags {
   std::string isa;  // also HONE_ISA
   std::int64_t context = 0;
   std::int64_t chunk = 512;
+  bool no_pack = false;
   bool strict = false;
   bool json = false;
 

@@ -19,12 +19,12 @@ struct PlanFlags : CommonFlags {
 };
 
 std::string_view region_name(MemoryRegion region) {
-  constexpr std::string_view kNames[] = {"static", "dynamic", "workspace"};
+  constexpr std::string_view kNames[] = {"static", "dynamic", "workspace", "file"};
   return kNames[static_cast<std::size_t>(region)];
 }
 
 std::string_view region_name(Region region) {
-  constexpr std::string_view kNames[] = {"static", "state", "dynamic"};
+  constexpr std::string_view kNames[] = {"static", "state", "dynamic", "file"};
   return kNames[static_cast<std::size_t>(region)];
 }
 
@@ -118,6 +118,8 @@ Json as_json(const CompiledModel& model, const MemoryStatement& memory, const Ou
            {"static_bytes", memory.static_bytes},
            {"dynamic_bytes", memory.dynamic_bytes},
            {"workspace_bytes", memory.workspace_bytes},
+           {"file_bytes", memory.file_bytes},
+           {"not_mapped", model.plan.not_mapped},
            {"kv_bytes", model.plan.state_bytes},
            {"activation_bytes", model.plan.dynamic_bytes},
            {"activation_formula", model.plan.dynamic_peak.to_string()},
@@ -221,6 +223,7 @@ std::string as_text(const CompiledModel& model, const MemoryStatement& memory, c
                        plan.target.threads, counted(outlook.threads_without, "thread"), std::abs(saved),
                        saved < 0 ? "more" : "less");
   }
+  for (const std::string& reason : plan.not_mapped) out += fmt::format("packed, not mapped: {}\n", reason);
   if (plan.fallbacks() > 0) out += plan.fallback_line() + "\n";
   for (const std::string& warning : model.config.warnings) out += fmt::format("warning: {}\n", warning);
   for (const std::string& note : model.config.notes) out += fmt::format("note: {}\n", note);

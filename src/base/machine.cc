@@ -138,7 +138,8 @@ MemoryLimit usable_memory() {
 
 ResidentMemory resident_memory() {
   const std::string status = read_file("/proc/self/status").value_or("");
-  return {field(status, "VmRSS:").value_or(0) * 1024, field(status, "VmHWM:").value_or(0) * 1024};
+  return {field(status, "VmRSS:").value_or(0) * 1024, field(status, "VmHWM:").value_or(0) * 1024,
+          field(status, "RssFile:").value_or(0) * 1024};
 }
 
 namespace {

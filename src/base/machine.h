@@ -23,6 +23,7 @@ MemoryLimit usable_memory();
 struct ResidentMemory {
   std::int64_t now = 0;   // VmRSS
   std::int64_t peak = 0;  // VmHWM
+  std::int64_t file = 0;  // RssFile: pages of mapped files, which the system takes back where it needs them
 };
 ResidentMemory resident_memory();
 

@@ -19,6 +19,9 @@ namespace {
 
 std::atomic<std::int64_t> compiles{0};
 
+// Of a tensor in its file, in bytes, so that its elements are where the processor wants them.
+constexpr std::uint64_t kMappedAlignment = 4;
+
 Error bad_option(std::string flag, std::string message, std::string expected, std::int64_t actual) {
   return Error{
       ErrorCode::Usage,          Fault::User, std::move(flag), std::move(message), std::move(expected),
@@ -163,6 +166,18 @@ Result<OptimisedModel> optimise(const Checkpoint& checkpoint, const EngineOption
   context.target = model.target;
   context.precision = HONE_TRY(precision_of(options, model.graph, model.target.isa));
   context.evaluator = &evaluator;
+  if (options.no_pack) {
+    for (const GraphInput& input : model.graph.inputs) {
+      if (input.kind == InputKind::Weight) context.precision.mapped.insert(input.name);
+    }
+  }
+  // Words are read where they lie.
+  std::erase_if(context.precision.mapped, [&](const std::string& name) {
+    const TensorEntry* entry = checkpoint.find_tensor(name);
+    const bool odd = entry != nullptr && entry->offset % kMappedAlignment != 0;
+    if (odd) model.misaligned.push_back(name);
+    return odd;
+  });
   model.precision = context.precision;
 
   PipelineOptions pipeline_options;
@@ -189,11 +204,19 @@ Result<OptimisedModel> optimise(const Checkpoint& checkpoint, const EngineOption
 Result<Plan> plan_of(const OptimisedModel& model, const EngineOptions& options, const Bindings& bound,
                      bool runnable) {
   PlanOptions asked{model.target, options.level, bound, runnable, options.workspace_in};
+  if (!model.precision.mapped.empty()) asked.mapped = &model.precision.mapped;
   Plan plan = HONE_TRY(make_plan(model.graph, asked));
+  for (const std::string& name : model.misaligned)
+    plan.not_mapped.push_back(
+        fmt::format("{}: it begins at no multiple of {} bytes", name, kMappedAlignment));
   const std::int64_t each = plan.scratch_bytes_per_thread;
   if (options.workspace == 0 || each * plan.target.threads <= options.workspace) return plan;
   asked.target.threads = static_cast<int>(options.workspace / each);
-  if (asked.target.threads > 0) return make_plan(model.graph, asked);
+  if (asked.target.threads > 0) {
+    Plan smaller = HONE_TRY(make_plan(model.graph, asked));
+    smaller.not_mapped = std::move(plan.not_mapped);
+    return smaller;
+  }
   const auto hungriest =
       std::max_element(plan.steps.begin(), plan.steps.end(),
                        [](const Step& a, const Step& b) { return a.scratch_bytes < b.scratch_bytes; });

@@ -45,6 +45,7 @@ struct OptimisedModel {
   std::string thread_source;
   Graph graph;
   std::vector<PassReport> passes;
+  std::vector<std::string> misaligned;  // weights that were to run from the file and begin at an odd place
 };
 Result<OptimisedModel> optimise(const Checkpoint& checkpoint, const EngineOptions& options,
                                 const PassObserver& observe = {});

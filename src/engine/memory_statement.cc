@@ -131,7 +131,18 @@ MemoryStatement memory_statement(const Plan& plan, const Checkpoint& checkpoint,
        std::max<std::int64_t>(0, tokenizer.loading - after_tokenizer),
        fmt::format("{} bytes, given back before the weights are read", tokenizer.loading)},
   };
+  if (plan.mapped_bytes > 0) {
+    out.items.push_back(
+        {"weights in the file", MemoryRegion::File, plan.mapped_bytes,
+         fmt::format("{} tensors run from the mapped file; apart from the sum, for the system takes "
+                     "their pages back where it needs memory",
+                     plan.mapped.size())});
+  }
   for (const MemoryItem& item : out.items) {
+    if (item.region == MemoryRegion::File) {
+      out.file_bytes += item.bytes;
+      continue;
+    }
     std::int64_t& sum = item.region == MemoryRegion::Static    ? out.static_bytes
                         : item.region == MemoryRegion::Dynamic ? out.dynamic_bytes
                                                                : out.workspace_bytes;

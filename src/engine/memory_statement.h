@@ -10,7 +10,8 @@
 
 namespace hone {
 
-enum class MemoryRegion : std::uint8_t { Static, Dynamic, Workspace };
+// File: pages of the mapped file, apart from the rest: the system takes them back where it needs memory.
+enum class MemoryRegion : std::uint8_t { Static, Dynamic, Workspace, File };
 
 struct MemoryItem {
   std::string name;  // "weights", "KV cache"
@@ -36,7 +37,8 @@ struct MemoryStatement {
   std::int64_t static_bytes = 0;
   std::int64_t dynamic_bytes = 0;  // activations and KV cache
   std::int64_t workspace_bytes = 0;
-  std::int64_t total_bytes = 0;  // growth of the process over the state before the load
+  std::int64_t file_bytes = 0;
+  std::int64_t total_bytes = 0;  // growth of the process over the state before the load, but for file_bytes
 };
 
 // `tokenizer`: tokenizer_memory of the checkpoint (tokens/load_tokenizer.h).

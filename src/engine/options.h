@@ -37,6 +37,7 @@ struct EngineOptions {
   std::int64_t memory = 0;  // hard budget in bytes; 0: what the machine has
   bool all_logits = false;  // logits of every token of a step, not only of one per sequence
   bool hidden_outputs = false;
+  bool no_pack = false;        // weights run from the mapped file where kernels can read them so
   bool strict = false;         // a fallback to a reference kernel is an error
   bool verify_passes = false;  // run the IR verifier after every pass
 };

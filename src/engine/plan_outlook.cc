@@ -53,6 +53,11 @@ std::vector<Candidate> candidates(const EngineOptions& options, const Plan& plan
     found.push_back({options, "--threads 1", "one thread does all the work"});
     found.back().options.threads = 1;
   }
+  if (plan.mapped_bytes == 0 && !options.no_pack) {
+    found.push_back({options, "--no-pack",
+                     "each step lays out the weights that it reads; their pages count as the file's"});
+    found.back().options.no_pack = true;
+  }
   if (plan.workspace == Workspace::Own) {
     found.push_back({options, "--workspace-in activations",
                      "nothing: a launch's scratch lies where the step's values leave room"});
@@ -83,7 +88,8 @@ Result<std::vector<Shrink>> what_shrinks(const Checkpoint& checkpoint, const Eng
   std::vector<Shrink> found;
   OptimisedModel as_it_is = HONE_TRY(optimise(checkpoint, options));
   for (Candidate& candidate : candidates(options, plan)) {
-    const bool same_graph = candidate.options.kv == options.kv;
+    const bool same_graph =
+        candidate.options.kv == options.kv && candidate.options.no_pack == options.no_pack;
     OptimisedModel other = same_graph ? OptimisedModel{} : HONE_TRY(optimise(checkpoint, candidate.options));
     OptimisedModel& changed = same_graph ? as_it_is : other;
     const int threads = changed.target.threads;

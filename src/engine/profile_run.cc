@@ -27,7 +27,7 @@ std::string in_every_layer(const std::string& module) {
 
 const Operand* panel_weight(const Step& step) {
   for (const Operand& operand : step.inputs) {
-    if (operand.spec.is_weight && operand.spec.layout == Layout::Panel16) return &operand;
+    if (operand.spec.is_weight) return &operand;
   }
   return nullptr;
 }

@@ -87,6 +87,7 @@ Result<std::unique_ptr<Session>> Session::prepare(const std::string& path, const
   touch_program_pages();
   session->recorder_ = recorder;
   session->resident_before_ = resident_memory().now;
+  session->file_before_ = resident_memory().file;
   session->options_ = options;
   session->checkpoint_ = HONE_TRY(open_checkpoint(path));
   clock.mark(Part::Open);
@@ -122,7 +123,29 @@ Status Session::load(const LoadProgress& progress) {
 }
 
 std::int64_t Session::peak_bytes() const {
-  return resident_memory().peak - resident_before_;
+  const ResidentMemory memory = resident_memory();
+  const bool from_file = model_.plan.mapped_bytes > 0;
+  return memory.peak - resident_before_ -
+         (from_file ? std::max<std::int64_t>(0, memory.file - file_before_) : 0);
+}
+
+std::vector<Session::MeasuredItem> Session::measured_items() const {
+  const Executor::Resident arenas = executor_ == nullptr ? Executor::Resident{} : executor_->resident();
+  std::vector<MeasuredItem> out{{"weights and constants", 0, arenas.statics},
+                                {"KV cache", 0, arenas.state},
+                                {"activations", 0, arenas.dynamic},
+                                {"kernel workspace", 0, arenas.workspace},
+                                {"all else", 0, peak_bytes()}};
+  MeasuredItem& rest = out.back();
+  rest.predicted_bytes = memory_.total_bytes;
+  for (MeasuredItem& item : out) {
+    const auto said = std::ranges::find(memory_.items, item.name, &MemoryItem::name);
+    if (said == memory_.items.end()) continue;
+    item.predicted_bytes = said->bytes;
+    rest.predicted_bytes -= said->bytes;
+    rest.measured_bytes -= item.measured_bytes;
+  }
+  return out;
 }
 
 Status Session::fill_inputs(std::span<const std::vector<std::int32_t>> ids,

@@ -39,8 +39,17 @@ class Session {
   const Tokenizer* tokenizer() const { return tokenizer_ ? &*tokenizer_ : nullptr; }
   const GenerationDefaults& generation_defaults() const { return defaults_; }
   double load_seconds() const { return load_seconds_; }
-  // What the process has grown by since before the load, at its peak.
+  // What the process has grown by since before the load, at its peak; without the pages of the file where
+  // weights run from it.
   std::int64_t peak_bytes() const;
+  // The same, item by item: the statement's arenas, then all else. Errors: none; before load() the arenas are
+  // 0.
+  struct MeasuredItem {
+    std::string name;
+    std::int64_t predicted_bytes = 0;
+    std::int64_t measured_bytes = 0;
+  };
+  std::vector<MeasuredItem> measured_items() const;
   Executor& executor() { return *executor_; }
   Recorder* recorder() const { return recorder_; }
 
@@ -82,6 +91,7 @@ class Session {
   std::unique_ptr<Executor> executor_;
   double load_seconds_ = 0;
   std::int64_t resident_before_ = 0;
+  std::int64_t file_before_ = 0;
 };
 
 }  // namespace hone

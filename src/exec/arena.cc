@@ -1,5 +1,6 @@
 #include "exec/arena.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
@@ -7,6 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 #include <utility>
+#include <vector>
 
 namespace hone {
 namespace {
@@ -46,6 +48,14 @@ Result<Arena> Arena::create(std::int64_t bytes, std::string_view what, bool touc
     for (std::int64_t at = 0; at < bytes; at += page) arena.data_[at] = std::byte{0};
   }
   return arena;
+}
+
+std::int64_t Arena::resident_bytes() const {
+  if (data_ == nullptr) return 0;
+  const long page = sysconf(_SC_PAGESIZE);
+  std::vector<unsigned char> pages(static_cast<std::size_t>((bytes_ + page - 1) / page));
+  if (mincore(data_, static_cast<std::size_t>(bytes_), pages.data()) != 0) return 0;
+  return page * std::count_if(pages.begin(), pages.end(), [](unsigned char p) { return (p & 1U) != 0; });
 }
 
 Arena::~Arena() {

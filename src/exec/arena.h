@@ -25,6 +25,8 @@ class Arena {
 
   std::byte* data() const { return data_; }
   std::int64_t bytes() const { return bytes_; }
+  // Bytes of the pages of it that lie in memory now; 0 where the system does not say.
+  std::int64_t resident_bytes() const;
 
  private:
   std::byte* data_ = nullptr;

@@ -8,6 +8,7 @@ Result<std::unique_ptr<Executor>> Executor::create(const Plan& plan, const Check
                                                    const LoadProgress& progress) {
   std::unique_ptr<Executor> made(new Executor(plan));
   made->pool_ = HONE_TRY(ThreadPool::create(plan.target.threads));
+  HONE_TRY(made->map_weights(checkpoint));
   made->statics_ = HONE_TRY(Arena::create(plan.static_bytes, "weights", false));
   HONE_TRY(load_weights(plan, checkpoint, *made->pool_, made->statics_, progress));
   made->state_ = HONE_TRY(Arena::create(plan.state_bytes, "KV cache", true));
@@ -17,8 +18,36 @@ Result<std::unique_ptr<Executor>> Executor::create(const Plan& plan, const Check
   return made;
 }
 
-std::byte* Executor::region_base(Region region) const {
-  switch (region) {
+Executor::Resident Executor::resident() const {
+  return {statics_.resident_bytes(), state_.resident_bytes(), dynamic_.resident_bytes(),
+          workspace_.resident_bytes()};
+}
+
+Status Executor::map_weights(const Checkpoint& checkpoint) {
+  for (const MappedWeight& weight : plan_.mapped) {
+    const TensorEntry* entry = checkpoint.find_tensor(weight.name);
+    const bool fits = entry != nullptr && entry->dtype == weight.type.dtype &&
+                      static_cast<std::int64_t>(entry->bytes) == weight.bytes &&
+                      entry->file < checkpoint.files.size();
+    if (!fits) {
+      return Error{ErrorCode::BadFile,
+                   Fault::File,
+                   fmt::format("{}, tensor {}", checkpoint.path, weight.name),
+                   "the tensor is not what the plan was made for",
+                   type_to_string(weight.type),
+                   "missing, of another size, or not in a file",
+                   "make the plan from this checkpoint"};
+    }
+    mapped_.push_back(checkpoint.files[entry->file]->data().data() + entry->offset);
+  }
+  return {};
+}
+
+std::byte* Executor::region_base(const Placement& place) const {
+  switch (place.region) {
+    case Region::File:
+      // Weights are only read.
+      return const_cast<std::byte*>(mapped_[static_cast<std::size_t>(place.mapped)]);
     case Region::Static:
       return statics_.data();
     case Region::State:
@@ -50,7 +79,7 @@ Status Executor::add_operand(const Operand& operand) {
   bound.view.dtype = operand.spec.dtype;
   bound.view.layout = operand.spec.layout;
   bound.view.rank = static_cast<int>(operand.spec.shape.size());
-  bound.region = region_base(operand.place.region);
+  bound.region = region_base(operand.place);
   for (std::size_t i = 0; i < operand.spec.shape.size(); ++i) {
     HONE_TRY(add_formula(operand.spec.shape[i], &bound.view.shape[i]));
     if (i < operand.spec.strides.size())

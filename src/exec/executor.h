@@ -18,7 +18,8 @@ namespace hone {
 
 class Executor {
  public:
-  // Allocates and touches the arenas and loads the weights. `plan` must outlive the executor. The state
+  // Allocates and touches the arenas and loads the weights. `plan` must outlive the executor, and so must
+  // `checkpoint` where weights run from it. The state
   // starts as zeros. Errors: those of load_weights; DoesNotFit where the system refuses memory or threads.
   static Result<std::unique_ptr<Executor>> create(const Plan& plan, const Checkpoint& checkpoint,
                                                   const LoadProgress& progress);
@@ -37,6 +38,12 @@ class Executor {
   // Launches since the executor was made, counted where they happen.
   std::int64_t launches() const { return launches_; }
   ThreadPool& pool() { return *pool_; }
+
+  // Bytes of each arena that lie in memory now.
+  struct Resident {
+    std::int64_t statics = 0, state = 0, dynamic = 0, workspace = 0;
+  };
+  Resident resident() const;
 
   // Bytes of the tables that an executor of `plan` makes on the heap.
   static std::int64_t heap_bytes(const Plan& plan);
@@ -63,10 +70,12 @@ class Executor {
   Status prepare();
   Status add_operand(const Operand& operand);
   Status add_formula(const Dim& dim, std::int64_t* target);
-  std::byte* region_base(Region region) const;
+  std::byte* region_base(const Placement& place) const;
+  Status map_weights(const Checkpoint& checkpoint);
   void run_step(const BoundStep& bound, WorkSpan* spans);
 
   const Plan& plan_;
+  std::vector<const std::byte*> mapped_;  // of Plan::mapped
   Arena statics_;
   Arena state_;
   Arena dynamic_;

@@ -51,8 +51,16 @@ std::string_view check_rows(const OperandSpec& x, const OperandSpec& out, DType 
   return {};
 }
 
+// Weights [N,K] in file order that may be laid out as panels (fast/file_rows.h).
+bool is_file_rows(const OperandSpec& w) {
+  if (!w.is_weight || !is_strided(w) || rank_of(w) != 2 || !is_contiguous(w)) return false;
+  const auto k = w.shape[1].as_constant();
+  return k.has_value() && w.shape[0].is_constant() && panel_supports(w.dtype, *k);
+}
+
 std::string_view check_weight(const OperandSpec& w, bool int8, int rank = 2) {
-  if (w.layout != Layout::Panel16) return "needs weights in panels of 16 columns";
+  if (w.layout != Layout::Panel16 && (rank != 2 || !is_file_rows(w)))
+    return "needs weights in panels of 16 columns, or rows [N,K] of the file";
   if (rank_of(w) != rank) return rank == 2 ? "needs a weight matrix of rank 2" : "needs weights [X,N,K]";
   if (int8 && !panel_has_dot_numbers(w.dtype))
     return "needs weights of q8_0, q4_0, q4_1, q5_0, q5_1, q4_k, q5_k or q6_k";

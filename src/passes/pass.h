@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -54,6 +55,8 @@ struct PrecisionPolicy {
   // What rules say of single modules (passes/precision_rules.h): of the products with a weight, of a state.
   std::map<std::string, Activations, std::less<>> products = {};
   std::map<std::string, DType, std::less<>> states = {};
+  // Weights that rules want to run from the mapped file. No pass reads it; the plan does.
+  std::set<std::string, std::less<>> mapped = {};
 };
 
 // How often a named rule of a pass has rewritten something.

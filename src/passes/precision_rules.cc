@@ -14,7 +14,7 @@ struct NamedActivations {
 };
 constexpr NamedActivations kActivations[] = {
     {"f32", Activations::F32}, {"q8a", Activations::Q8a}, {"q8a2", Activations::Q8aTwoTerms}};
-constexpr std::string_view kKeys[] = {"activations", "kv"};
+constexpr std::string_view kKeys[] = {"activations", "kv", "residence"};
 
 Error rule_error(const std::string& path, int line, std::string message, std::string expected,
                  std::string_view actual) {
@@ -59,6 +59,14 @@ Status read_kv(std::string_view value, const std::string& path, PrecisionRule& r
   return rule_error(path, rule.line, "no such cache type", "f32, f16 or bf16", value);
 }
 
+Status read_residence(std::string_view value, const std::string& path, PrecisionRule& rule) {
+  if (rule.mapped) return rule_error(path, rule.line, "a key is given twice", "one value", "residence");
+  if (value != "packed" && value != "mapped")
+    return rule_error(path, rule.line, "no such residence of weights", "packed or mapped", value);
+  rule.mapped = value == "mapped";
+  return {};
+}
+
 Result<PrecisionRule> read_rule(const std::vector<std::string_view>& words, const std::string& path,
                                 int line) {
   PrecisionRule rule;
@@ -79,8 +87,10 @@ Result<PrecisionRule> read_rule(const std::vector<std::string_view>& words, cons
       HONE_TRY(read_activations(value, path, rule));
     } else if (key == "kv") {
       HONE_TRY(read_kv(value, path, rule));
+    } else if (key == "residence") {
+      HONE_TRY(read_residence(value, path, rule));
     } else {
-      Error error = rule_error(path, line, "no such key", "activations or kv", words[i]);
+      Error error = rule_error(path, line, "no such key", "activations, kv or residence", words[i]);
       if (const std::string_view near = nearest_name(key, kKeys); !near.empty())
         error.next_step = fmt::format("did you mean '{}'?", near);
       return error;
@@ -123,6 +133,7 @@ struct Subject {
 struct Subjects {
   std::vector<Subject> products;  // by quantised weights
   std::vector<Subject> states;
+  std::vector<Subject> weights;  // all that are matrices
 };
 
 Subjects subjects_of(const Graph& graph) {
@@ -130,6 +141,12 @@ Subjects subjects_of(const Graph& graph) {
   for (const GraphInput& input : graph.inputs) inputs.emplace(input.value, &input);
   Subjects out;
   for (const Node& node : graph.nodes) {
+    for (const ValueId value : node.inputs) {
+      const auto weight = inputs.find(value);
+      if (weight != inputs.end() && weight->second->kind == InputKind::Weight &&
+          graph.type(value).shape.size() >= 2)
+        out.weights.push_back({node.module, weight->second->name});
+    }
     const bool product = node.op == "matmul" || node.op == "expert_matmul";
     const bool state = node.op == "state_append";
     if (!product && !state) continue;
@@ -214,6 +231,15 @@ Status apply_precision_rules(const PrecisionRules& rules, const Graph& graph, Pr
   for (const PrecisionRule& rule : rules.rules) {
     if (rule.activations && !set_all(rule.pattern, subjects.products, *rule.activations, policy.products))
       return matches_nothing(rules, rule, "activations", "a product by quantised weights", subjects.products);
+    if (rule.mapped) {
+      std::map<std::string, bool, std::less<>> chosen;
+      if (!set_all(rule.pattern, subjects.weights, *rule.mapped, chosen))
+        return matches_nothing(rules, rule, "residence", "a weight matrix", subjects.weights);
+      for (const auto& [name, mapped] : chosen) {
+        policy.mapped.erase(name);
+        if (mapped) policy.mapped.insert(name);
+      }
+    }
     if (rule.kv && !set_all(rule.pattern, subjects.states, *rule.kv, policy.states))
       return matches_nothing(rules, rule, "kv", "a KV cache", subjects.states);
   }

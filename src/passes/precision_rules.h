@@ -9,6 +9,7 @@
 //   activations   f32, q8a or q8a2: what the products with quantised weights there read (passes/pass.h).
 //   Takes
 //                 effect at O3, as the policy does; a product whose kernel has no q8a2 keeps f32
+//   residence     packed or mapped: mapped weights run from the file, without a copy, where kernels can
 //   kv            f32, f16 or bf16: the type of the states there. Takes effect at every level
 // Of two rules for one thing the later holds. A # begins a comment.
 #pragma once
@@ -27,7 +28,8 @@ struct PrecisionRule {
   std::string pattern;
   std::optional<Activations> activations;
   std::optional<DType> kv;
-  std::string text;  // as it stands in the file
+  std::optional<bool> mapped;  // residence
+  std::string text;            // as it stands in the file
 };
 
 struct PrecisionRules {

@@ -50,6 +50,11 @@ std::int64_t operands(const std::vector<Operand>& list) {
 
 std::int64_t heap_bytes(const Plan& plan) {
   std::int64_t sum = block(plan.steps.size() * sizeof(Step)) + text(plan.fallback_reasons);
+  sum += block(plan.mapped.size() * sizeof(MappedWeight));
+  for (const MappedWeight& weight : plan.mapped)
+    sum += text(weight.name) + text(weight.module) + dims(weight.type.shape);
+  sum += block(plan.not_mapped.size() * sizeof(std::string));
+  for (const std::string& reason : plan.not_mapped) sum += text(reason);
   for (const Step& step : plan.steps) {
     sum += text(step.op) + text(step.module) + text(step.value) + attributes(step.attributes);
     sum += operands(step.inputs) + operands(step.outputs);

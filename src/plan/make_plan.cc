@@ -8,6 +8,7 @@
 #include "graph/op_row.h"
 #include "graph/rewrite.h"
 #include "plan/choose_kernel.h"
+#include "plan/last_reads.h"
 #include "plan/offsets.h"
 #include "plan/plan.h"
 #include "plan/strided_view.h"
@@ -30,39 +31,6 @@ struct DynamicBuffer {
   Dim bytes;
   int first = 0;
   int last = 0;
-};
-
-// The last node that reads a value, itself or through views and whatever else shares its memory.
-class LastReads {
- public:
-  LastReads(const Graph& graph, const UseMap& uses) : last_(graph.values.size(), -1) {
-    const int end = static_cast<int>(graph.nodes.size());
-    for (const GraphInput& input : graph.inputs) last_[static_cast<std::size_t>(input.value)] = end;
-    for (std::size_t v = 0; v < last_.size(); ++v) {
-      if (uses.escapes[v]) last_[v] = end;
-    }
-    // Backwards: the readers of a node's outputs are known before it passes them on to the inputs that it
-    // shares.
-    for (int n = end; n-- > 0;) {
-      const Node& node = graph.nodes[static_cast<std::size_t>(n)];
-      const OpRow* row = find_op(node.op);
-      for (const ValueId input : node.inputs) read(input, n);
-      if (row != nullptr && row->op_class == OpClass::View) read(node.inputs[0], of(node.outputs[0]));
-      for (std::size_t i = 0; i < node.outputs.size(); ++i) {
-        const int aliased = aliased_input(node, i);
-        if (aliased >= 0) read(node.inputs[static_cast<std::size_t>(aliased)], of(node.outputs[i]));
-      }
-    }
-  }
-
-  int of(ValueId value) const { return last_[static_cast<std::size_t>(value)]; }
-
- private:
-  void read(ValueId value, int node) {
-    int& last = last_[static_cast<std::size_t>(value)];
-    last = std::max(last, node);
-  }
-  std::vector<int> last_;
 };
 
 class Planner {
@@ -110,6 +78,10 @@ class Planner {
   void choose_layouts() {
     for (const GraphInput& input : graph_.inputs) {
       if (input.kind != InputKind::Weight || options_.level == Level::O0) continue;
+      if (is_to_be_mapped(input)) {
+        mapped_.emplace(input.value, input.name);
+        continue;
+      }
       if (packable(graph_.type(input.value)) && !uses_.users[static_cast<std::size_t>(input.value)].empty()) {
         panels_.insert(input.value);
       }
@@ -117,21 +89,58 @@ class Planner {
     for (bool settled = false; !settled;) {
       settled = true;
       for (const Node& node : graph_.nodes) {
-        const bool reads_panels = std::any_of(node.inputs.begin(), node.inputs.end(),
-                                              [&](ValueId v) { return panels_.contains(v); });
-        if (!reads_panels) continue;
+        const bool reads_weights = std::any_of(node.inputs.begin(), node.inputs.end(), [&](ValueId v) {
+          return panels_.contains(v) || mapped_.contains(v);
+        });
+        if (!reads_weights) continue;
         const KernelChoice choice = tentative_choice(node);
         if (choice.kernel != nullptr && !choice.kernel->reference) continue;
+        // Those of the file are packed first, and only then all are left as they are.
+        if (pack_instead(node)) {
+          settled = false;
+          continue;
+        }
         for (const ValueId input : node.inputs) panels_.erase(input);
         settled = false;
       }
     }
   }
 
+  // Errors are not for here: what cannot be mapped is packed, and named.
+  bool is_to_be_mapped(const GraphInput& input) {
+    if (options_.mapped == nullptr || !options_.mapped->contains(input.name)) return false;
+    const Type& type = graph_.type(input.value);
+    if (type.shape.size() < 2 || uses_.users[static_cast<std::size_t>(input.value)].empty()) return false;
+    if (type.shape.size() == 2 && packable(type)) return true;
+    plan_.not_mapped.push_back(
+        fmt::format("{} {}: {}", input.name, type_to_string(type),
+                    type.shape.size() == 3 ? "experts are read in panels" : "its rows are no whole blocks"));
+    return false;
+  }
+
+  // The weights of the file that `node` reads become panels; false if it reads none.
+  bool pack_instead(const Node& node) {
+    bool any = false;
+    for (const ValueId input : node.inputs) {
+      const auto found = mapped_.find(input);
+      if (found == mapped_.end()) continue;
+      plan_.not_mapped.push_back(fmt::format("{} {}: no fast kernel of {} reads it from the file",
+                                             found->second, type_to_string(graph_.type(input)), node.op));
+      panels_.insert(input);
+      mapped_.erase(found);
+      any = true;
+    }
+    return any;
+  }
+
   OperandSpec contiguous_spec(ValueId value) const {
     const Type& type = graph_.type(value);
     const bool panel = panels_.contains(value);
-    OperandSpec spec{type.dtype, panel ? Layout::Panel16 : Layout::Strided, type.shape, {}, panel};
+    OperandSpec spec{type.dtype,
+                     panel ? Layout::Panel16 : Layout::Strided,
+                     type.shape,
+                     {},
+                     panel || mapped_.contains(value)};
     if (!panel) spec.strides = contiguous_strides(type.shape);
     return spec;
   }
@@ -196,8 +205,16 @@ class Planner {
   Status place_weight(const GraphInput& input) {
     if (uses_.users[static_cast<std::size_t>(input.value)].empty()) return {};
     const Type& type = graph_.type(input.value);
-    StaticBuffer buffer{input.name, {}, type, Layout::Strided, 0, 0, {}};
     const int reader = uses_.users[static_cast<std::size_t>(input.value)].front();
+    if (mapped_.contains(input.value)) {
+      const std::int64_t bytes = HONE_TRY(type_bytes(type).evaluate(plan_.bound));
+      locate(input.value) = {Region::File, static_cast<int>(plan_.mapped.size()), whole(input.value)};
+      plan_.mapped.push_back(
+          {input.name, graph_.nodes[static_cast<std::size_t>(reader)].module, type, bytes});
+      plan_.mapped_bytes += bytes;
+      return {};
+    }
+    StaticBuffer buffer{input.name, {}, type, Layout::Strided, 0, 0, {}};
     buffer.module = graph_.nodes[static_cast<std::size_t>(reader)].module;
     if (panels_.contains(input.value)) {
       buffer.layout = Layout::Panel16;
@@ -243,6 +260,10 @@ class Planner {
     Operand out;
     out.place.region = at.region;
     out.spec = {type.dtype, Layout::Strided, at.view.shape, at.view.strides, false};
+    if (at.region == Region::File) {
+      out.spec.is_weight = true;
+      out.place.mapped = at.buffer;
+    }
     if (panels_.contains(value)) {
       out.spec.layout = Layout::Panel16;
       out.spec.strides.clear();
@@ -438,6 +459,7 @@ class Planner {
     const auto base = [&](Region region, int buffer) -> Dim {
       const auto i = static_cast<std::size_t>(buffer);
       if (region == Region::Static) return Dim(plan_.statics[i].offset);
+      if (region == Region::File) return Dim(0);
       if (region == Region::State) return Dim(plan_.states[i].offset);
       return offsets.offsets[i];
     };
@@ -532,8 +554,9 @@ class Planner {
   const PlanOptions& options_;
   UseMap uses_;
   LastReads last_reads_;
-  std::vector<Location> locations_;  // per value
-  std::set<ValueId> panels_;         // weights in Panel16
+  std::vector<Location> locations_;        // per value
+  std::set<ValueId> panels_;               // weights in Panel16
+  std::map<ValueId, std::string> mapped_;  // weights of the file, with their names
   std::vector<DynamicBuffer> buffers_;
   std::vector<std::pair<int, int>> scratch_;  // step, its buffer: where the workspace lies among them
   std::vector<Pending> pending_;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,7 @@ enum class Region : std::uint8_t {
   Static,   // weights and constants
   State,    // the KV cache
   Dynamic,  // activations, inputs and outputs of a step
+  File,     // weights that run from the mapped file
 };
 
 // Where the scratch of the kernels lies.
@@ -32,6 +34,7 @@ enum class Workspace : std::uint8_t {
 struct Placement {
   Region region = Region::Dynamic;
   Dim offset{0};
+  int mapped = -1;  // in Region::File: which of Plan::mapped
 };
 
 struct Operand {
@@ -67,6 +70,14 @@ struct StaticBuffer {
   std::vector<double> values;  // of a constant
 };
 
+// A weight that is not copied: rows in file order.
+struct MappedWeight {
+  std::string name;  // of the tensor in the checkpoint
+  std::string module;
+  Type type;
+  std::int64_t bytes = 0;
+};
+
 struct StateBuffer {
   std::string name;
   Type type;  // with the context axis at its capacity
@@ -96,6 +107,8 @@ struct Plan {
   Bindings bound;  // the largest value of each symbol that the arenas are made for
   std::vector<Step> steps;
   std::vector<StaticBuffer> statics;
+  std::vector<MappedWeight> mapped;
+  std::vector<std::string> not_mapped;  // of those that were to be: name and reason
   std::vector<StateBuffer> states;
   std::vector<Port> inputs;
   std::vector<Port> outputs;
@@ -103,6 +116,7 @@ struct Plan {
 
   // Bytes of each region at the bound.
   std::int64_t static_bytes = 0;
+  std::int64_t mapped_bytes = 0;  // of weights in the file
   std::int64_t state_bytes = 0;
   std::int64_t dynamic_bytes = 0;
   std::int64_t workspace_bytes =
@@ -130,6 +144,8 @@ struct PlanOptions {
   // values.
   bool runnable = true;
   Workspace workspace = Workspace::Own;
+  // Names of weights that are to run from the mapped file where kernels can read them so.
+  const std::set<std::string, std::less<>>* mapped = nullptr;
 };
 
 // Makes the plan of `graph`. Errors: (Hone) nodes without a kernel, all of them at once with dtypes, shapes

@@ -6,7 +6,7 @@ namespace hone {
 namespace {
 
 std::string_view region_name(Region region) {
-  constexpr std::string_view kNames[] = {"static", "state", "dynamic"};
+  constexpr std::string_view kNames[] = {"static", "state", "dynamic", "file"};
   return kNames[static_cast<std::size_t>(region)];
 }
 

@@ -1,13 +1,14 @@
 #include "kernels/fast/matmul_float.h"
 
+#include "kernels/fast/file_rows.h"
 #include "kernels/fast/matmul_kernels.h"
 #include "kernels/matmul_signatures.h"
 
 namespace hone::kernels::HONE_ISA_NAMESPACE {
 namespace {
 
-std::int64_t scratch_bytes(const Call&) {
-  return kSegmentBytes + kTileSumsBytes;
+std::int64_t scratch_bytes(const Call& call) {
+  return kSegmentBytes + kTileSumsBytes + file_rows_scratch(call.inputs[1]);
 }
 
 void run(const Call& call, std::int64_t tile) {
@@ -15,10 +16,13 @@ void run(const Call& call, std::int64_t tile) {
   const MatmulTile t = matmul_tile(s, tile);
   const TensorView& w = call.inputs[1];
   const auto* x = static_cast<const float*>(call.inputs[0].data) + t.first_row * s.x_stride;
-  const auto* panel = static_cast<const std::byte*>(w.data) + t.first_panel * panel_shape(w.dtype, s.k).bytes;
   auto* decoded = reinterpret_cast<float*>(call.scratch);
   auto* sums = reinterpret_cast<float*>(call.scratch + kSegmentBytes);
-  matmul_tile_float_of(w.dtype, x, s.x_stride, panel, s.k, t.rows, t.panels, decoded, sums);
+  for_panels(w, t.first_panel, t.panels, call.scratch + kSegmentBytes + kTileSumsBytes,
+             [&](const std::byte* panel, std::int64_t p, std::int64_t n) {
+               matmul_tile_float_of(w.dtype, x, s.x_stride, panel, s.k, t.rows, n, decoded,
+                                    sums + p * kTileRows * 16);
+             });
   store_tile(call, s, t, sums, [](const float* from) { return load(from); });
 }
 

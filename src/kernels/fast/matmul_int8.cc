@@ -1,13 +1,14 @@
 #include "kernels/fast/matmul_int8.h"
 
+#include "kernels/fast/file_rows.h"
 #include "kernels/fast/matmul_kernels.h"
 #include "kernels/matmul_signatures.h"
 
 namespace hone::kernels::HONE_ISA_NAMESPACE {
 namespace {
 
-std::int64_t scratch_bytes(const Call&) {
-  return kTileSumsBytes;
+std::int64_t scratch_bytes(const Call& call) {
+  return kTileSumsBytes + file_rows_scratch(call.inputs[1]);
 }
 
 void run(const Call& call, std::int64_t tile) {
@@ -16,9 +17,11 @@ void run(const Call& call, std::int64_t tile) {
   const TensorView& w = call.inputs[1];
   const std::int64_t x_stride = s.x_stride / 32;
   const auto* x = static_cast<const BlockQ8A*>(call.inputs[0].data) + t.first_row * x_stride;
-  const auto* panel = static_cast<const std::byte*>(w.data) + t.first_panel * panel_shape(w.dtype, s.k).bytes;
   auto* sums = reinterpret_cast<float*>(call.scratch);
-  matmul_tile_int8_of(w.dtype, x, x_stride, panel, s.k, t.rows, t.panels, sums);
+  for_panels(w, t.first_panel, t.panels, call.scratch + kTileSumsBytes,
+             [&](const std::byte* panel, std::int64_t p, std::int64_t n) {
+               matmul_tile_int8_of(w.dtype, x, x_stride, panel, s.k, t.rows, n, sums + p * kTileRows * 16);
+             });
   store_tile(call, s, t, sums, [](const float* from) { return load(from); });
 }
 

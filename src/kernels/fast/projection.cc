@@ -9,6 +9,7 @@
 // A tile is a block of rows by one head, where there is a rope, and else by kWide columns; by kNarrow where
 // there are so few rows that a step is bound by reading weights, and more tiles are better shared. No row's
 // bits depend on that.
+#include "kernels/fast/file_rows.h"
 #include "kernels/fast/matmul_float.h"
 #include "kernels/fast/matmul_int8.h"
 #include "kernels/fast/matmul_kernels.h"
@@ -43,6 +44,21 @@ std::int64_t tile_count(const Call& call) {
   return columns * row_blocks(rows);
 }
 
+// Of the largest panels that are laid out in scratch: the last part of it.
+std::int64_t laid_out_bytes(const Call& call) {
+  const Sections sections = sections_of(call);
+  std::int64_t most = 0;
+  for (std::int64_t i = 0; i < sections.count; ++i) {
+    const ProjectionSection section = section_at(sections, i);
+    for (const std::int64_t input : {section.weight, section.gate}) {
+      if (input < 0) continue;
+      const std::int64_t bytes = file_rows_scratch(call.inputs[input]);
+      if (bytes > most) most = bytes;
+    }
+  }
+  return most;
+}
+
 // Sums of `panels` panels, each [kTileRows,16].
 std::int64_t scratch_bytes(const Call& call) {
   const Sections sections = sections_of(call);
@@ -54,7 +70,7 @@ std::int64_t scratch_bytes(const Call& call) {
     gated = gated || section.gate >= 0;
   }
   return kSegmentBytes + kFactorBytes + (gated ? 2 : 1) * panels * kPanelSumsBytes +
-         (terms_of(call) == 2 ? kDotPanels * kPanelSumsBytes : 0);
+         (terms_of(call) == 2 ? kDotPanels * kPanelSumsBytes : 0) + laid_out_bytes(call);
 }
 
 // The sums of rows with two terms each: those of both, added. `pairs` has room for the sums of kDotPanels
@@ -75,26 +91,28 @@ void multiply_pairs(DType weight, const BlockQ8A* x, std::int64_t x_stride, cons
 }
 
 void multiply_panels(const Call& call, const TensorView& w, const ProjectionTile& tile, float* decoded,
-                     float* sums, float* pairs) {
+                     float* sums, float* pairs, std::byte* laid_out) {
   const TensorView& x = call.inputs[0];
   const std::int64_t k = w.shape[1];
   const std::int64_t x_stride = x.rank > 1 ? x.strides[x.rank - 2] : k;
   const std::int64_t panel_bytes = panel_shape(w.dtype, k).bytes;
-  const std::int64_t count = blocks_of(tile.columns, kPanelColumns);
-  const auto* panel = static_cast<const std::byte*>(w.data) + tile.first_column / kPanelColumns * panel_bytes;
-  if (terms_of(call) == 2) {
-    const auto* rows = static_cast<const BlockQ8A*>(x.data) + 2 * tile.first_row * (x_stride / 32);
-    for (std::int64_t p = 0; p < count; p += kDotPanels) {
-      multiply_pairs(w.dtype, rows, x_stride / 32, panel + p * panel_bytes, k, tile.rows,
-                     smaller(kDotPanels, count - p), pairs, sums + p * (kPanelSumsBytes / 4));
+  const auto multiply = [&](const std::byte* panel, std::int64_t first, std::int64_t count) {
+    float* to = sums + first * (kPanelSumsBytes / 4);
+    if (terms_of(call) == 2) {
+      const auto* rows = static_cast<const BlockQ8A*>(x.data) + 2 * tile.first_row * (x_stride / 32);
+      for (std::int64_t p = 0; p < count; p += kDotPanels) {
+        multiply_pairs(w.dtype, rows, x_stride / 32, panel + p * panel_bytes, k, tile.rows,
+                       smaller(kDotPanels, count - p), pairs, to + p * (kPanelSumsBytes / 4));
+      }
+    } else if (x.dtype == DType::Q8A) {
+      const auto* rows = static_cast<const BlockQ8A*>(x.data) + tile.first_row * (x_stride / 32);
+      matmul_tile_int8_of(w.dtype, rows, x_stride / 32, panel, k, tile.rows, count, to);
+    } else {
+      const auto* rows = static_cast<const float*>(x.data) + tile.first_row * x_stride;
+      matmul_tile_float_of(w.dtype, rows, x_stride, panel, k, tile.rows, count, decoded, to);
     }
-  } else if (x.dtype == DType::Q8A) {
-    const auto* rows = static_cast<const BlockQ8A*>(x.data) + tile.first_row * (x_stride / 32);
-    matmul_tile_int8_of(w.dtype, rows, x_stride / 32, panel, k, tile.rows, count, sums);
-  } else {
-    const auto* rows = static_cast<const float*>(x.data) + tile.first_row * x_stride;
-    matmul_tile_float_of(w.dtype, rows, x_stride, panel, k, tile.rows, count, decoded, sums);
-  }
+  };
+  for_panels(w, tile.first_column / kPanelColumns, blocks_of(tile.columns, kPanelColumns), laid_out, multiply);
 }
 
 ProjectionTile tile_at(const Call& call, std::int64_t index) {
@@ -144,9 +162,11 @@ void run(const Call& call, std::int64_t index) {
   auto* sums = factors + kTileRows;
   float* gates = sums + blocks_of(tile.columns, kPanelColumns) * (kPanelSumsBytes / 4);
   float* pairs = gates + (tile.section.gate < 0 ? 0 : gates - sums);
-  multiply_panels(call, call.inputs[tile.section.weight], tile, decoded, sums, pairs);
+  // Behind the pairs, whose room is a multiple of 64 bytes as all before it.
+  auto* laid_out = reinterpret_cast<std::byte*>(pairs) + (terms_of(call) == 2 ? kDotPanels * kPanelSumsBytes : 0);
+  multiply_panels(call, call.inputs[tile.section.weight], tile, decoded, sums, pairs, laid_out);
   if (tile.section.gate >= 0)
-    multiply_panels(call, call.inputs[tile.section.gate], tile, decoded, gates, pairs);
+    multiply_panels(call, call.inputs[tile.section.gate], tile, decoded, gates, pairs, laid_out);
   const bool scaled = row_factors(call, tile, factors);
   for (int row = 0; row < tile.rows; ++row) {
     alignas(64) float values[kLargestHead];

@@ -1,6 +1,7 @@
 // swiglu_mlp: silu(x Wg^T) * (x Wu^T), and geglu_mlp with gelu for silu. A tile computes the same panels of
 // both matrices; each product has the order of additions of its matmul kernel, so the result has the bits of
 // matmul, matmul, silu or gelu, mul.
+#include "kernels/fast/file_rows.h"
 #include "kernels/fast/math16.h"
 #include "kernels/fast/matmul_float.h"
 #include "kernels/fast/matmul_int8.h"
@@ -10,8 +11,10 @@
 namespace hone::kernels::HONE_ISA_NAMESPACE {
 namespace {
 
-std::int64_t scratch_bytes(const Call&) {
-  return kSegmentBytes + 2 * kTileSumsBytes;
+std::int64_t scratch_bytes(const Call& call) {
+  const std::int64_t gate = file_rows_scratch(call.inputs[1]);
+  const std::int64_t up = file_rows_scratch(call.inputs[2]);
+  return kSegmentBytes + 2 * kTileSumsBytes + (gate > up ? gate : up);
 }
 
 using Gate = Vec16 (*)(Vec16);
@@ -23,16 +26,18 @@ void run(const Call& call, std::int64_t tile) {
   auto* decoded = reinterpret_cast<float*>(call.scratch);
   for (int side = 0; side < 2; ++side) {
     const TensorView& w = call.inputs[1 + side];
-    const auto* panel =
-        static_cast<const std::byte*>(w.data) + t.first_panel * panel_shape(w.dtype, s.k).bytes;
     auto* sums = reinterpret_cast<float*>(call.scratch + kSegmentBytes + side * kTileSumsBytes);
-    if (call.inputs[0].dtype == DType::Q8A) {
-      const auto* x = static_cast<const BlockQ8A*>(call.inputs[0].data) + t.first_row * (s.x_stride / 32);
-      matmul_tile_int8_of(w.dtype, x, s.x_stride / 32, panel, s.k, t.rows, t.panels, sums);
-    } else {
-      const auto* x = static_cast<const float*>(call.inputs[0].data) + t.first_row * s.x_stride;
-      matmul_tile_float_of(w.dtype, x, s.x_stride, panel, s.k, t.rows, t.panels, decoded, sums);
-    }
+    const auto multiply = [&](const std::byte* panel, std::int64_t p, std::int64_t n) {
+      float* to = sums + p * kTileRows * 16;
+      if (call.inputs[0].dtype == DType::Q8A) {
+        const auto* x = static_cast<const BlockQ8A*>(call.inputs[0].data) + t.first_row * (s.x_stride / 32);
+        matmul_tile_int8_of(w.dtype, x, s.x_stride / 32, panel, s.k, t.rows, n, to);
+      } else {
+        const auto* x = static_cast<const float*>(call.inputs[0].data) + t.first_row * s.x_stride;
+        matmul_tile_float_of(w.dtype, x, s.x_stride, panel, s.k, t.rows, n, decoded, to);
+      }
+    };
+    for_panels(w, t.first_panel, t.panels, call.scratch + kSegmentBytes + 2 * kTileSumsBytes, multiply);
   }
   const auto* gate = reinterpret_cast<const float*>(call.scratch + kSegmentBytes);
   store_tile(call, s, t, gate,
