@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "base/nearest_name.h"
+#include "tensor/panel_layout.h"
 
 namespace hone {
 namespace {
@@ -131,7 +132,7 @@ struct Subject {
   std::string_view name;
 };
 struct Subjects {
-  std::vector<Subject> products;  // by quantised weights
+  std::vector<Subject> products;  // by weights that an int8 kernel reads
   std::vector<Subject> states;
   std::vector<Subject> weights;  // all that are matrices
 };
@@ -154,7 +155,7 @@ Subjects subjects_of(const Graph& graph) {
     if (found == inputs.end()) continue;
     const GraphInput& input = *found->second;
     if (state && input.kind == InputKind::State) out.states.push_back({node.module, input.name});
-    if (product && input.kind == InputKind::Weight && dtype_row(graph.type(input.value).dtype).is_quantised)
+    if (product && input.kind == InputKind::Weight && panel_has_dot_numbers(graph.type(input.value).dtype))
       out.products.push_back({node.module, input.name});
   }
   return out;
@@ -230,7 +231,8 @@ Status apply_precision_rules(const PrecisionRules& rules, const Graph& graph, Pr
   const Subjects subjects = subjects_of(graph);
   for (const PrecisionRule& rule : rules.rules) {
     if (rule.activations && !set_all(rule.pattern, subjects.products, *rule.activations, policy.products))
-      return matches_nothing(rules, rule, "activations", "a product by quantised weights", subjects.products);
+      return matches_nothing(rules, rule, "activations", "a product that an int8 kernel reads",
+                             subjects.products);
     if (rule.mapped) {
       std::map<std::string, bool, std::less<>> chosen;
       if (!set_all(rule.pattern, subjects.weights, *rule.mapped, chosen))

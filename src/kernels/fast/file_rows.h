@@ -97,8 +97,8 @@ static inline void lay_out_panel(const TensorView& w, std::int64_t index, std::b
   }
 }
 
-// Calls multiply(panel, p, n) for panels first .. first + count of `w`, those at p .. p + n of them at `panel`, all
-// at once where they lie in panels, and as they are laid out at `scratch` otherwise.
+// Calls multiply(panel, p, n) for panels first .. first + count of `w`, those at p .. p + n of them at
+// `panel`, all at once where they lie in panels, and as they are laid out at `scratch` otherwise.
 template <class Multiply>
 HONE_INLINE void for_panels(const TensorView& w, std::int64_t first, std::int64_t count, std::byte* scratch,
                             const Multiply& multiply) {

@@ -112,7 +112,8 @@ void multiply_panels(const Call& call, const TensorView& w, const ProjectionTile
       matmul_tile_float_of(w.dtype, rows, x_stride, panel, k, tile.rows, count, decoded, to);
     }
   };
-  for_panels(w, tile.first_column / kPanelColumns, blocks_of(tile.columns, kPanelColumns), laid_out, multiply);
+  for_panels(w, tile.first_column / kPanelColumns, blocks_of(tile.columns, kPanelColumns), laid_out,
+             multiply);
 }
 
 ProjectionTile tile_at(const Call& call, std::int64_t index) {
