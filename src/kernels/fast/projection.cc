@@ -164,7 +164,8 @@ void run(const Call& call, std::int64_t index) {
   float* gates = sums + blocks_of(tile.columns, kPanelColumns) * (kPanelSumsBytes / 4);
   float* pairs = gates + (tile.section.gate < 0 ? 0 : gates - sums);
   // Behind the pairs, whose room is a multiple of 64 bytes as all before it.
-  auto* laid_out = reinterpret_cast<std::byte*>(pairs) + (terms_of(call) == 2 ? kDotPanels * kPanelSumsBytes : 0);
+  auto* laid_out =
+      reinterpret_cast<std::byte*>(pairs) + (terms_of(call) == 2 ? kDotPanels * kPanelSumsBytes : 0);
   multiply_panels(call, call.inputs[tile.section.weight], tile, decoded, sums, pairs, laid_out);
   if (tile.section.gate >= 0)
     multiply_panels(call, call.inputs[tile.section.gate], tile, decoded, gates, pairs, laid_out);
