@@ -11,6 +11,7 @@
 #include "apps/interrupt.h"
 #include "apps/plural.h"
 #include "apps/verb.h"
+#include "engine/quantize_file.h"
 #include "engine/random_model.h"
 #include "engine/session.h"
 #include "kernels/peaks.h"
@@ -18,14 +19,31 @@
 namespace hone {
 namespace {
 
+constexpr const char* kRandomTypes = "f32, f16, bf16, q8_0, q6_k, q5_0, q4_k, q4_1, q4_0";
+
 struct BenchFlags : CommonFlags {
   std::string shape;
   std::string type = "q8_0";
+  std::string output_type;
+  bool mix = false;
   std::string save;
   std::int64_t prompt = 512;
   std::int64_t generate = 64;
   std::int64_t repetitions = 3;
 };
+
+Result<RandomWeights> weights_of(const BenchFlags& flags) {
+  const auto parse = [](const char* flag, const std::string& name) -> Result<DType> {
+    const std::optional<DType> type = quantize_type_from_name(name);
+    if (!type) return Error{ErrorCode::Usage, Fault::User, flag, "no such type", kRandomTypes, name, {}};
+    return *type;
+  };
+  RandomWeights weights;
+  weights.type = HONE_TRY(parse("--type", flags.type));
+  weights.mix = flags.mix;
+  if (!flags.output_type.empty()) weights.output = HONE_TRY(parse("--output-type", flags.output_type));
+  return weights;
+}
 
 // A file that goes away with it, unless the user wants to keep it.
 class ModelFile {
@@ -37,10 +55,7 @@ class ModelFile {
       return file;
     }
     const ModelShape shape = HONE_TRY(find_shape(flags.shape));
-    const std::optional<DType> type = dtype_from_name(flags.type);
-    if (!type)
-      return Error{ErrorCode::Usage, Fault::User, "--type", "no such type", "f32, f16, q4_0, q4_1 or q8_0",
-                   flags.type,       {}};
+    const RandomWeights weights = HONE_TRY(weights_of(flags));
     file->temporary_ = flags.save.empty();
     file->path_ = flags.save;
     if (file->temporary_) {
@@ -61,7 +76,7 @@ class ModelFile {
     const RemovedOnInterrupt partial(file->path_ + ".partial");
     print_note(
         fmt::format("writing random weights of {} in {} to {}\n", shape.name, flags.type, file->path_));
-    HONE_TRY(write_random_model(shape, *type, 1, file->path_));
+    HONE_TRY(write_random_model(shape, weights, 1, file->path_));
     return file;
   }
   ~ModelFile() {
@@ -203,17 +218,22 @@ Verb add_bench(const CommandLine& line) {
   const Flag shape = verb.option("--shape", flags->shape,
                                  "a random-weight model of this shape: qwen2-0.5b, smollm2-135m ..");
   shape.excludes(model);
-  const Flag type =
-      verb.option("--type", flags->type, "type of its matrices: f32, f16, q4_0, q4_1, q8_0").show_default();
+  const Flag type = verb.option("--type", flags->type, kRandomTypes).show_default();
+  const Flag output_type =
+      verb.option("--output-type", flags->output_type, "type of the matrix that makes logits, if another");
+  const Flag mix =
+      verb.flag("--mix", flags->mix, "sensitive matrices in a wider type, as quantize --mix (q4_k: Q4_K_M)");
   const Flag save = verb.option("--save", flags->save, "keep the random-weight model in this file");
   verb.option("-p,--prompt", flags->prompt, "prompt tokens").show_default().within(1, kNoLimit);
   verb.option("-n,--generate", flags->generate, "tokens to make").show_default().within(1, kNoLimit);
   verb.option("-r,--repetitions", flags->repetitions, "after one warm-up; medians are shown")
       .show_default()
       .within(1, kNoLimit);
-  return {verb, &flags->json, [flags, type, save]() -> Status {
+  return {verb, &flags->json, [flags, type, output_type, mix, save]() -> Status {
             if (flags->shape.empty() && save.given()) return goes_with("--save", "--shape");
             if (flags->shape.empty() && type.given()) return goes_with("--type", "--shape");
+            if (flags->shape.empty() && output_type.given()) return goes_with("--output-type", "--shape");
+            if (flags->shape.empty() && mix.given()) return goes_with("--mix", "--shape");
             if (flags->model.empty() && flags->shape.empty()) {
               return usage_error("hone bench", "nothing to measure", "MODEL or --shape NAME", "neither");
             }

@@ -265,6 +265,10 @@ DType wider_type(DType type) {
   return row_of(type).wider;
 }
 
+std::uint32_t ggml_file_type(DType type, bool mix) {
+  return mix ? row_of(type).mixed_file_type : row_of(type).file_type;
+}
+
 DType target_type(std::span<const GgufTensor> tensors, const GgufTensor& tensor,
                   const QuantizeOptions& options) {
   const DType from = tensor.parts.empty() ? DType::F32 : tensor.parts.front()->dtype.value_or(DType::F32);
@@ -321,8 +325,7 @@ Result<QuantizeReport> quantize_file(const Checkpoint& checkpoint, const std::st
     tensors = std::move(form.tensors);
   }
   writer.add_u32("general.quantization_version", 2);
-  writer.add_u32("general.file_type",
-                 options.mix ? row_of(options.type).mixed_file_type : row_of(options.type).file_type);
+  writer.add_u32("general.file_type", ggml_file_type(options.type, options.mix));
   report.tensors.reserve(tensors.size());
   std::uint64_t total = 0;
   for (const GgufTensor& from : tensors) {

@@ -59,6 +59,9 @@ DType wider_type(DType type);
 DType target_type(std::span<const GgufTensor> tensors, const GgufTensor& tensor,
                   const QuantizeOptions& options);
 
+// general.file_type of a file written so, as llama.cpp numbers it.
+std::uint32_t ggml_file_type(DType type, bool mix);
+
 // Called with bytes done and bytes in all, of the source.
 using QuantizeProgress = std::function<void(std::uint64_t done, std::uint64_t total)>;
 

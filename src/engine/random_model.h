@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -31,13 +32,22 @@ std::span<const ModelShape> model_shapes();
 // An error (Usage) lists the shapes there are.
 Result<ModelShape> find_shape(std::string_view name);
 
-// Writes a GGUF file of `shape` with matrices of `type` (f32, f16, q4_0, q4_1, q8_0; norms and biases f32)
-// whose values are drawn from `seed`, of about the size that keeps activations in range. It carries no
-// tokenizer.
-Status write_random_model(const ModelShape& shape, DType type, std::uint64_t seed, const std::string& path);
+// The types of a random model's matrices.
+struct RandomWeights {
+  DType type = DType::Q8_0;  // f32, f16, bf16, q8_0, q6_k, q5_0, q4_k, q4_1 or q4_0
+  bool mix = false;          // as QuantizeOptions::mix
+  // Of the output matrix, or of the token embedding where it serves as one; else by the two above.
+  std::optional<DType> output;
+};
+
+// Writes a GGUF file of `shape` (norms and biases f32) whose matrices are drawn from `seed`, of about the
+// size that keeps activations in range. A matrix whose rows are no whole blocks of its type gets the next
+// wider one, as quantize_file does. The vocabulary is made up (random_vocabulary.h).
+Status write_random_model(const ModelShape& shape, const RandomWeights& weights, std::uint64_t seed,
+                          const std::string& path);
 
 // The header of such a file and, behind it, a hole where the tensors would be: enough for all that reads
 // headers only, such as a plan. No file system block is taken for the hole. Errors as above.
-Status write_model_header(const ModelShape& shape, DType type, const std::string& path);
+Status write_model_header(const ModelShape& shape, const RandomWeights& weights, const std::string& path);
 
 }  // namespace hone

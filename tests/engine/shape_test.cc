@@ -21,7 +21,7 @@ class Shape : public ::testing::Test {
     const hone::testing::TemporaryFolder folder;
     const std::string path = folder.path("shape.gguf");
     const Result<ModelShape> shape = find_shape(name);
-    EXPECT_TRUE(shape.ok() && write_model_header(*shape, DType::Q8_0, path).ok());
+    EXPECT_TRUE(shape.ok() && write_model_header(*shape, {}, path).ok());
     const Result<Checkpoint> checkpoint = open_checkpoint(path);
     if (!checkpoint.ok()) {
       ADD_FAILURE() << describe(checkpoint.error());

@@ -21,7 +21,7 @@ class Sweep : public ::testing::Test {
     const Result<ModelShape> shape = find_shape("tiny");
     ASSERT_TRUE(shape.ok());
     const std::string path = folder_.path("tiny.gguf");
-    ASSERT_TRUE(write_random_model(*shape, DType::Q8_0, 1, path).ok());
+    ASSERT_TRUE(write_random_model(*shape, {}, 1, path).ok());
     EngineOptions options;
     options.context = kContext;
     options.threads = 2;
