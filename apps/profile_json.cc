@@ -139,7 +139,10 @@ Json diagnosis_json(const Profile& profile, const ProfileContext& context) {
 Json peaks_json(const Profile& profile, const ProfileContext& context) {
   if (!context.no_limits.empty()) return nullptr;
   return {{"read_bytes_per_s", profile.limits.read_bytes_per_s},
+          {"read_working_set_bytes_per_s", profile.limits.read_working_set_bytes_per_s},
+          {"working_set_bytes", profile.limits.working_set_bytes},
           {"fma_flops_per_s", profile.limits.f32_operations_per_s},
+          {"bf16_flops_per_s", profile.limits.bf16_operations_per_s},
           {"int8_ops_per_s", profile.limits.int8_operations_per_s},
           {"launch_s", profile.limits.launch_s}};
 }

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 
+#include "apps/peak_table.h"
 #include "apps/plural.h"
 #include "apps/profile_report.h"
 
@@ -82,18 +83,25 @@ std::string phases_text(const Profile& profile, const ProfileContext& context) {
       [&](const PhaseProfile& p) { return percent_text(p.all.waiting(context.threads)); });
   if (!context.no_limits.empty())
     return out + fmt::format("utilisation is not known: {}\n", context.no_limits);
-  row("of the read bandwidth", [&](const PhaseProfile& p) {
-    return percent_text(
-        part_of(part_of(p.all.bytes_read + p.all.bytes_written, profile.limits.read_bytes_per_s), p.wall_s));
-  });
+  const auto of_reading = [&](double peak) {
+    return [peak](const PhaseProfile& p) {
+      return percent_text(part_of(part_of(p.all.bytes_read + p.all.bytes_written, peak), p.wall_s));
+    };
+  };
+  row("of the read bandwidth", of_reading(profile.limits.read_bytes_per_s));
+  row("of that over the model", of_reading(profile.limits.read_working_set_bytes_per_s));
   if (profile.limits.f32_operations_per_s <= 0) return out;
   row("utilisation",
       [](const PhaseProfile& p) { return percent_text(part_of(p.all.peak_seconds, p.wall_s)); });
   out += fmt::format("utilisation {}: {}\n", percent_text(profile.utilisation()), kUtilisation);
   out += fmt::format(
-      "measured peaks: f32 {:.0f} GFLOP/s, int8 {:.0f} GOP/s, read {:.1f} GB/s, an empty launch {}\n",
-      profile.limits.f32_operations_per_s / 1e9, profile.limits.int8_operations_per_s / 1e9,
-      profile.limits.read_bytes_per_s / 1e9, microseconds_text(profile.limits.launch_s));
+      "measured peaks: f32 {:.0f} GFLOP/s, bf16 {}, int8 {:.0f} GOP/s, AMX {}; read {:.1f} GB/s over {}, "
+      "{:.1f} over "
+      "{}; an empty launch {}\n",
+      profile.limits.f32_operations_per_s / 1e9, dot_peak_text(profile.limits.bf16_operations_per_s),
+      profile.limits.int8_operations_per_s / 1e9, amx_peak_text(), profile.limits.read_bytes_per_s / 1e9,
+      human_bytes(kReadBytes), profile.limits.read_working_set_bytes_per_s / 1e9,
+      human_bytes(profile.limits.working_set_bytes), microseconds_text(profile.limits.launch_s));
   return out;
 }
 

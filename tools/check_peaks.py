@@ -14,7 +14,8 @@ import subprocess
 import sys
 
 SOURCE = pathlib.Path(__file__).resolve().parent.parent / "src/kernels/peaks.cc"
-LOOPS = {"fma_avx2": "vfmadd", "fma_avx512": "vfmadd", "int8_avx2": "vpmaddubsw", "int8_avx512": "vpdpbusd"}
+LOOPS = {"fma_avx2": "vfmadd", "fma_avx512": "vfmadd", "int8_avx2": "vpmaddubsw", "int8_avx512": "vpdpbusd",
+         "bf16_avx512": "vdpbf16ps"}
 
 
 def functions(program):

@@ -1,5 +1,6 @@
 // hone bench: prefill and decode rates beside this machine's measured peaks.
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -9,8 +10,11 @@
 #include <unistd.h>
 
 #include "apps/interrupt.h"
+#include "apps/peak_table.h"
 #include "apps/plural.h"
+#include "apps/units.h"
 #include "apps/verb.h"
+#include "engine/planned_cost.h"
 #include "engine/quantize_file.h"
 #include "engine/random_model.h"
 #include "engine/session.h"
@@ -19,6 +23,7 @@
 namespace hone {
 namespace {
 
+constexpr std::int64_t kMostBatch = 4096;
 constexpr const char* kRandomTypes = "f32, f16, bf16, q8_0, q6_k, q5_0, q4_k, q4_1, q4_0";
 
 struct BenchFlags : CommonFlags {
@@ -27,6 +32,7 @@ struct BenchFlags : CommonFlags {
   std::string output_type;
   bool mix = false;
   std::string save;
+  std::string batches;
   std::int64_t prompt = 512;
   std::int64_t generate = 64;
   std::int64_t repetitions = 3;
@@ -134,24 +140,77 @@ Result<Rates> measure(Session& session, const BenchFlags& flags) {
   return Rates{median(prefill), median(decode)};
 }
 
-// Bytes of the weights that one decode step reads, and operations of one token of a long prompt, from the
-// plan.
-struct StepCost {
-  double decode_bytes = 0;
-  double prefill_operations_per_token = 0;
+// "1,2,4": numbers of sequences; the first is what the others are held against.
+Result<std::vector<std::int64_t>> parse_batches(const std::string& text) {
+  std::vector<std::int64_t> out;
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  while (true) {
+    std::int64_t value = 0;
+    const auto [next, fault] = std::from_chars(at, end, value);
+    if (fault != std::errc() || value < 1 || value > kMostBatch || (next != end && *next != ','))
+      return usage_error("--batch", "no list of numbers of sequences",
+                         fmt::format("1,2,4 with each from 1 to {}", kMostBatch), text);
+    out.push_back(value);
+    if (next == end) return out;
+    at = next + 1;
+  }
+}
+
+struct BatchTime {
+  std::int64_t sequences = 0;
+  double step_s = 0;  // median over the repetitions of the mean of a run of steps
 };
 
-Result<StepCost> step_cost(const Plan& plan, std::int64_t prompt) {
-  StepCost cost;
-  const std::int64_t chunk = std::min(prompt, plan.bound.find('T').value_or(1));
-  const Bindings one{{'B', 1}, {'T', 1}, {'C', prompt}, {'R', 1}};
-  const Bindings many{{'B', 1}, {'T', chunk}, {'C', chunk}, {'R', 1}};
-  for (const Step& step : plan.steps) {
-    cost.decode_bytes += static_cast<double>(HONE_TRY(step.bytes_moved.evaluate(one)));
-    cost.prefill_operations_per_token +=
-        static_cast<double>(HONE_TRY(step.operations.evaluate(many))) / static_cast<double>(chunk);
+// Steps of one token for each of B sequences, behind a context of `prompt` tokens. What the cache holds there
+// does not change the time: it is as it was reserved.
+Result<std::vector<BatchTime>> measure_batches(Session& session, const BenchFlags& flags,
+                                               std::span<const std::int64_t> batches) {
+  using Clock = std::chrono::steady_clock;
+  std::vector<std::vector<double>> seconds(batches.size());
+  for (std::int64_t r = 0; r <= flags.repetitions; ++r) {  // in turn, so that a disturbance meets all
+    for (std::size_t b = 0; b < batches.size(); ++b) {
+      const auto sequences = static_cast<std::size_t>(batches[b]);
+      const std::vector<std::vector<std::int32_t>> ids(sequences, {7});
+      std::vector<Session::Row> rows;
+      for (std::size_t i = 0; i < sequences; ++i) rows.push_back({static_cast<std::int64_t>(i), 0});
+      const Clock::time_point begin = Clock::now();
+      for (std::int64_t i = 0; i < flags.generate; ++i) {
+        const std::vector<std::int64_t> past(sequences, flags.prompt + i);
+        HONE_TRY(session.step(ids, past, rows));
+      }
+      const std::chrono::duration<double> passed = Clock::now() - begin;
+      if (r > 0) seconds[b].push_back(passed.count() / static_cast<double>(flags.generate));
+    }
   }
-  return cost;
+  std::vector<BatchTime> out;
+  for (std::size_t b = 0; b < batches.size(); ++b) out.push_back({batches[b], median(seconds[b])});
+  return out;
+}
+
+void print_batches(const Plan& plan, const BenchFlags& flags, std::span<const BatchTime> times) {
+  if (flags.json) {
+    Json rows = Json::array();
+    for (const BatchTime& time : times) {
+      rows.push_back({{"sequences", time.sequences},
+                      {"step_s", time.step_s},
+                      {"of_first", time.step_s / times[0].step_s},
+                      {"tokens_per_s", static_cast<double>(time.sequences) / time.step_s}});
+    }
+    return print_json(
+        {{"batch", std::move(rows)}, {"threads", plan.target.threads}, {"isa", isa_name(plan.target.isa)}});
+  }
+  std::string out = fmt::format("{:>9}{:>16}{:>12}{:>14}\n", "sequences",
+                                fmt::format("over {}", times[0].sequences), "step", "tokens/s");
+  for (const BatchTime& time : times) {
+    out += fmt::format("{:>9}{:>16}{:>12}{:>14.1f}\n", time.sequences,
+                       fmt::format("{:.2f} x", time.step_s / times[0].step_s),
+                       fmt::format("{:.2f} ms", 1e3 * time.step_s),
+                       static_cast<double>(time.sequences) / time.step_s);
+  }
+  print_answer(out + fmt::format("one token of each sequence a step, behind {}; {}, {}; medians of {}\n",
+                                 counted(flags.prompt, "token"), counted(plan.target.threads, "thread"),
+                                 isa_name(plan.target.isa), flags.repetitions));
 }
 
 // Without --ctx, the context is what -p and -n add up to.
@@ -165,6 +224,12 @@ Status run(BenchFlags& flags) {
   if (flags.generate > kNoLimit - flags.prompt)
     return too_long(flags, fmt::format("at most {} together", kNoLimit));
   if (options.context == 0) options.context = flags.prompt + flags.generate;
+  std::vector<std::int64_t> batches;
+  if (!flags.batches.empty()) {
+    batches = HONE_TRY(parse_batches(flags.batches));
+    options.batch = std::ranges::max(batches);
+    options.chunk = 1;
+  }
   const std::unique_ptr<ModelFile> file = HONE_TRY(ModelFile::make(flags));
   Result<std::unique_ptr<Session>> opened = Session::open(file->path(), options);
   if (!opened.ok() && opened.error().where == "--ctx" && flags.context == 0) {
@@ -172,38 +237,45 @@ Status run(BenchFlags& flags) {
   }
   const std::unique_ptr<Session> session = HONE_TRY(std::move(opened));
   const Plan& plan = session->model().plan;
-  const Peaks peaks = HONE_TRY(measure_peaks(session->executor().pool(), plan.target.isa));
+  if (!batches.empty()) {
+    print_batches(plan, flags, HONE_TRY(measure_batches(*session, flags, batches)));
+    return {};
+  }
   const Rates rates = HONE_TRY(measure(*session, flags));
-  const StepCost cost = HONE_TRY(step_cost(plan, flags.prompt));
+  const std::int64_t chunk = std::min(flags.prompt, plan.bound.find('T').value_or(1));
+  const PlannedCost decode =
+      HONE_TRY(planned_cost(plan, {{'B', 1}, {'T', 1}, {'C', flags.prompt}, {'R', 1}}));
+  const PlannedCost prefill = HONE_TRY(planned_cost(plan, {{'B', 1}, {'T', chunk}, {'C', chunk}, {'R', 1}}));
+  const Peaks peaks = HONE_TRY(
+      measure_peaks(session->executor().pool(), plan.target.isa, static_cast<std::int64_t>(decode.bytes)));
   const bool int8 = session->model().precision.int8_activations;
+  const Reached reached{rates.decode_tokens_per_s * decode.bytes,
+                        rates.prefill_tokens_per_s * prefill.operations / static_cast<double>(chunk)};
   const double peak = int8 ? peaks.int8_ops_per_s : peaks.fma_flops_per_s;
-  const double prefill_of_peak =
-      peak > 0 ? rates.prefill_tokens_per_s * cost.prefill_operations_per_token / peak : 0;
-  const double decode_of_bandwidth =
-      peaks.read_bytes_per_s > 0 ? rates.decode_tokens_per_s * cost.decode_bytes / peaks.read_bytes_per_s : 0;
+  const double prefill_of_peak = peak > 0 ? reached.prefill_ops_per_s / peak : 0;
+  const double decode_of_bandwidth = reached.decode_bytes_per_s / peaks.read_bytes_per_s;
   if (flags.json) {
-    print_json({{"prefill_tokens_per_s", rates.prefill_tokens_per_s},
-                {"decode_tokens_per_s", rates.decode_tokens_per_s},
-                {"prefill_of_peak", prefill_of_peak},
-                {"decode_of_bandwidth", decode_of_bandwidth},
-                {"decode_bytes", cost.decode_bytes},
-                {"threads", plan.target.threads},
-                {"isa", isa_name(plan.target.isa)},
-                {"peaks",
-                 {{"read_bytes_per_s", peaks.read_bytes_per_s},
-                  {"fma_flops_per_s", peaks.fma_flops_per_s},
-                  {"int8_ops_per_s", peaks.int8_ops_per_s}}}});
+    print_json(
+        {{"prefill_tokens_per_s", rates.prefill_tokens_per_s},
+         {"decode_tokens_per_s", rates.decode_tokens_per_s},
+         {"prefill_of_peak", prefill_of_peak},
+         {"decode_of_bandwidth", decode_of_bandwidth},
+         {"decode_bytes", decode.bytes},
+         {"threads", plan.target.threads},
+         {"isa", isa_name(plan.target.isa)},
+         {"decode_of_working_set_bandwidth", reached.decode_bytes_per_s / peaks.read_working_set_bytes_per_s},
+         {"peaks", measured_peaks_json(peaks)}});
     return {};
   }
   print_answer(fmt::format(
       "decode  {:>9.1f} tokens/s   {:>5.1f} % of the read bandwidth ({:.1f} GB/s over {} a token)\n"
       "prefill {:>9.1f} tokens/s   {:>5.1f} % of the {} peak ({:.0f} GOP/s), {}\n"
-      "{}, {}; medians of {}; f32 peak {:.0f} GFLOP/s\n",
+      "{}, {}; medians of {}\n\n{}",
       rates.decode_tokens_per_s, 100 * decode_of_bandwidth, peaks.read_bytes_per_s / 1e9,
-      human_bytes(static_cast<std::int64_t>(cost.decode_bytes)), rates.prefill_tokens_per_s,
-      100 * prefill_of_peak, int8 ? "int8 dot" : "f32", peak / 1e9, counted(flags.prompt, "token"),
+      human_bytes(static_cast<std::int64_t>(decode.bytes)), rates.prefill_tokens_per_s, 100 * prefill_of_peak,
+      int8 ? "int8 dot" : "f32", peak / 1e9, counted(flags.prompt, "token"),
       counted(plan.target.threads, "thread"), isa_name(plan.target.isa), flags.repetitions,
-      peaks.fma_flops_per_s / 1e9));
+      peak_table(peaks, reached)));
   return {};
 }
 
@@ -226,6 +298,9 @@ Verb add_bench(const CommandLine& line) {
   const Flag save = verb.option("--save", flags->save, "keep the random-weight model in this file");
   verb.option("-p,--prompt", flags->prompt, "prompt tokens").show_default().within(1, kNoLimit);
   verb.option("-n,--generate", flags->generate, "tokens to make").show_default().within(1, kNoLimit);
+  const Flag batch = verb.option("--batch", flags->batches,
+                                 "instead: the time of a step of so many sequences at once: 1,2,4,8,16,64");
+  batch.excludes(verb.find("--chunk"));
   verb.option("-r,--repetitions", flags->repetitions, "after one warm-up; medians are shown")
       .show_default()
       .within(1, kNoLimit);

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 #include <memory>
 
+#include "apps/peak_table.h"
 #include "apps/verb.h"
 #include "base/machine.h"
 #include "base/machine_findings.h"
@@ -91,13 +92,7 @@ Json as_json(const MachineState& state, const Peaks* peaks) {
            {"transparent_huge_pages", state.system.huge_pages},
            {"reserved_huge_pages", state.system.reserved_huge_pages},
            {"devices", {"cpu"}}};
-  Json measured = Json::object();
-  if (peaks != nullptr) {
-    measured = {{"read_bytes_per_s", peaks->read_bytes_per_s},
-                {"fma_flops_per_s", peaks->fma_flops_per_s},
-                {"int8_ops_per_s", peaks->int8_ops_per_s}};
-  }
-  out["peaks"] = std::move(measured);
+  out["peaks"] = peaks == nullptr ? Json::object() : measured_peaks_json(*peaks);
   if (state.model_bytes > 0) {
     out["model"] = {{"needs_bytes", state.model_bytes},
                     {"file_bytes", state.file_bytes},
@@ -125,11 +120,7 @@ std::string as_text(const MachineState& state, const Peaks* peaks) {
   out += fmt::format("governor       {}\n", or_none(state.system.governor));
   out += fmt::format("huge pages     transparent: {}; reserved: {}\n", or_none(state.system.huge_pages),
                      state.system.reserved_huge_pages);
-  if (peaks != nullptr) {
-    out += fmt::format("read           {:.1f} GB/s\n", peaks->read_bytes_per_s / 1e9);
-    out += fmt::format("f32 FMA        {:.0f} GFLOP/s\n", peaks->fma_flops_per_s / 1e9);
-    out += fmt::format("int8 dot       {:.0f} GOP/s\n", peaks->int8_ops_per_s / 1e9);
-  }
+  if (peaks != nullptr) out += "\n" + peak_table(*peaks, {}) + "\n";
   if (state.model_bytes > 0) {
     out += fmt::format("model          needs {}; its file is read at {:.0f} MB/s ({})\n",
                        human_bytes(state.model_bytes), state.file_speed.bytes_per_s / 1e6,

@@ -137,17 +137,17 @@ def main(argv=None):
             for key, value in found.items():  # the best of all rounds: what the machine can do at most
                 if value is not None and "working_set" not in key:
                     report["peaks"][key] = max(report["peaks"].get(key, 0), value)
+        if arguments.results:  # after each model, so that what was measured is kept when a later one is interrupted
+            arguments.results.mkdir(parents=True, exist_ok=True)
+            path = arguments.results / f"{report['machine']['kind']}.md"
+            path.write_text("\n".join(tables.markdown(report)) + "\n", encoding="utf-8")
+            note(f"wrote {path}")
         if not arguments.json:
             title = (f"{model.name}, {arguments.threads} threads, prompt of {arguments.prompt}, {arguments.generate} tokens behind it, "
                      f"{arguments.repetitions} rounds")
             print("\n".join(tables.text(title, case["summary"], case["thrown_away"])), end="\n\n", flush=True)
     if arguments.json:
         print(json.dumps(report, indent=2))
-    if arguments.results:
-        arguments.results.mkdir(parents=True, exist_ok=True)
-        path = arguments.results / f"{report['machine']['kind']}.md"
-        path.write_text("\n".join(tables.markdown(report)) + "\n", encoding="utf-8")
-        note(f"wrote {path}")
     return 1 if any(case["failed"] for case in report["cases"]) else 0
 
 

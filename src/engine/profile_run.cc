@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "base/machine.h"
+#include "engine/planned_cost.h"
 #include "engine/profile_memory.h"
 #include "kernels/peaks.h"
 #include "tensor/panel_layout.h"
@@ -391,7 +392,9 @@ Result<MachineLimits> measure_limits(Session& session) {
                  "free some memory"};
   }
   ThreadPool& pool = session.executor().pool();
-  const Peaks peaks = HONE_TRY(measure_peaks(pool, session.model().plan.target.isa));
+  const Plan& plan = session.model().plan;
+  const PlannedCost decode = HONE_TRY(planned_cost(plan, {{'B', 1}, {'T', 1}, {'C', 1}, {'R', 1}}));
+  const Peaks peaks = HONE_TRY(measure_peaks(pool, plan.target.isa, static_cast<std::int64_t>(decode.bytes)));
   constexpr int kTrials = 21;
   constexpr int kLaunches = 100;
   std::vector<double> trials;
@@ -402,8 +405,9 @@ Result<MachineLimits> measure_limits(Session& session) {
       pool.run(std::int64_t{8} * pool.threads(), [](void*, std::int64_t, std::int64_t, int) {}, nullptr);
     trials.push_back(seconds_of(now_nanoseconds() - begin) / kLaunches);
   }
-  return MachineLimits{peaks.read_bytes_per_s, peaks.fma_flops_per_s, peaks.int8_ops_per_s,
-                       median(std::move(trials))};
+  return MachineLimits{peaks.read_bytes_per_s,    peaks.fma_flops_per_s,  peaks.int8_ops_per_s,
+                       median(std::move(trials)), peaks.bf16_flops_per_s, peaks.read_working_set_bytes_per_s,
+                       peaks.working_set_bytes};
 }
 
 Result<Profile> profile_of(const Session& session, const Recorder& recorder, const MachineLimits& limits) {

@@ -104,6 +104,20 @@ void read_portable(const std::byte* data) {
   for (const auto chain : acc) HONE_KEEP(chain);
 }
 
+[[gnu::target("avx512f,avx512bf16")]] void bf16_avx512() {
+  __m512 acc[kChains] = {};
+#pragma GCC unroll 16
+  for (__m512& chain : acc) HONE_HIDE(chain);
+  __m512 a = _mm512_castsi512_ps(_mm512_set1_epi16(0x3f00));  // 0.5 in bf16
+  HONE_HIDE(a);
+  for (std::int64_t i = 0; i < kFmaRounds; ++i) {
+#pragma GCC unroll 16
+    for (__m512& chain : acc) chain = _mm512_dpbf16_ps(chain, (__m512bh)a, (__m512bh)a);
+  }
+#pragma GCC unroll 16
+  for (const auto chain : acc) HONE_KEEP(chain);
+}
+
 // Seconds of the fastest of `trials` launches of `tiles` tiles.
 template <class Body>
 double fastest(ThreadPool& pool, int trials, std::int64_t tiles, const Body& body) {
@@ -121,9 +135,21 @@ double fastest(ThreadPool& pool, int trials, std::int64_t tiles, const Body& bod
   return best;
 }
 
+// Bytes per second of a launch over `bytes` at `data`; a small set is walked more often, so that it takes
+// milliseconds.
+double read_rate(ThreadPool& pool, Isa isa, const std::byte* data, std::int64_t bytes) {
+  constexpr std::int64_t kLaunchBytes = std::int64_t{256} << 20;
+  const auto read = isa == Isa::Portable ? read_portable : read_avx2;
+  const std::int64_t pieces = bytes / kPieceBytes;
+  const std::int64_t passes = std::max<std::int64_t>(1, kLaunchBytes / bytes);
+  const double seconds =
+      fastest(pool, 1, pieces * passes, [&](std::int64_t tile) { read(data + tile % pieces * kPieceBytes); });
+  return static_cast<double>(pieces * passes * kPieceBytes) / seconds;
+}
+
 }  // namespace
 
-Result<Peaks> measure_peaks(ThreadPool& pool, Isa isa) {
+Result<Peaks> measure_peaks(ThreadPool& pool, Isa isa, std::int64_t working_set) {
   const std::unique_ptr<void, void (*)(void*)> memory(std::aligned_alloc(std::size_t{1} << 21, kReadBytes),
                                                       std::free);
   if (memory == nullptr) {
@@ -135,19 +161,24 @@ Result<Peaks> measure_peaks(ThreadPool& pool, Isa isa) {
   madvise(data, kReadBytes, MADV_HUGEPAGE);
   std::memset(data, 1, kReadBytes);
   Peaks peaks;
-  const auto read = isa == Isa::Portable ? read_portable : read_avx2;
-  peaks.read_bytes_per_s = static_cast<double>(kReadBytes) /
-                           fastest(pool, 5, kReadBytes / kPieceBytes,
-                                   [&](std::int64_t piece) { read(data + piece * kPieceBytes); });
+  const bool smaller = working_set > 0 && working_set < kReadBytes;
+  if (smaller) peaks.working_set_bytes = std::max(kPieceBytes, working_set / kPieceBytes * kPieceBytes);
+  for (int trial = 0; trial < 5; ++trial) {  // in turn, for what others take of the memory's rate changes
+    peaks.read_bytes_per_s = std::max(peaks.read_bytes_per_s, read_rate(pool, isa, data, kReadBytes));
+    if (!smaller) continue;
+    peaks.read_working_set_bytes_per_s =
+        std::max(peaks.read_working_set_bytes_per_s, read_rate(pool, isa, data, peaks.working_set_bytes));
+  }
+  if (!smaller) peaks.read_working_set_bytes_per_s = peaks.read_bytes_per_s;
   if (isa == Isa::Portable) return peaks;
   const bool wide = isa == Isa::Avx512;
   const double rounds = static_cast<double>(kFmaRounds) * kChains * pool.threads();
-  const auto run_fma = wide ? fma_avx512 : fma_avx2;
-  const auto run_int8 = wide ? int8_avx512 : int8_avx2;
-  const double fma_s = fastest(pool, 5, pool.threads(), [&](std::int64_t) { run_fma(); });
-  const double int8_s = fastest(pool, 5, pool.threads(), [&](std::int64_t) { run_int8(); });
-  peaks.fma_flops_per_s = rounds * (wide ? 32 : 16) / fma_s;
-  peaks.int8_ops_per_s = rounds * (wide ? 128 : 64) / int8_s;
+  const auto rate = [&](void (*loop)(), double operations) {
+    return rounds * operations / fastest(pool, 5, pool.threads(), [&](std::int64_t) { loop(); });
+  };
+  peaks.fma_flops_per_s = wide ? rate(fma_avx512, 32) : rate(fma_avx2, 16);
+  peaks.bf16_flops_per_s = wide ? rate(bf16_avx512, 64) : 0;
+  peaks.int8_ops_per_s = wide ? rate(int8_avx512, 128) : rate(int8_avx2, 64);
   return peaks;
 }
 

@@ -15,6 +15,10 @@ struct MachineLimits {
   double f32_operations_per_s = 0;
   double int8_operations_per_s = 0;
   double launch_s = 0;  // of a launch whose tiles do nothing
+  double bf16_operations_per_s = 0;
+  // Of what a decode step reads, which may lie in a cache in part.
+  double read_working_set_bytes_per_s = 0;
+  std::int64_t working_set_bytes = 0;
 };
 
 // Launches of one kind in one phase, summed.

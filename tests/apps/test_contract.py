@@ -290,6 +290,29 @@ class BenchTest(CommandTest):
         self.assertLessEqual({"prefill_tokens_per_s", "decode_tokens_per_s", "prefill_of_peak", "decode_of_bandwidth", "peaks"},
                              set(seen))
         self.assertGreater(seen["decode_tokens_per_s"], 0)
+        peaks = seen["peaks"]
+        self.assertLessEqual({"read_bytes_per_s", "read_working_set_bytes_per_s", "working_set_bytes", "fma_flops_per_s",
+                              "bf16_flops_per_s", "int8_ops_per_s", "amx_flops_per_s"}, set(peaks))
+        self.assertEqual(peaks["bf16_flops_per_s"] is None, seen["isa"] != "avx512")
+        # What a step reads is what the rate was measured over, in whole pieces of 1 MiB.
+        self.assertAlmostEqual(peaks["working_set_bytes"], seen["decode_bytes"], delta=1 << 20)
+        self.assertIn("peak of this machine", self.ok("bench", LLAMA, "-p", 16, "-n", 4, "-r", 1).out.decode())
+
+    def test_steps_of_several_sequences_at_once(self):
+        flags = ("-p", 16, "-n", 2, "-r", 1)
+        seen = self.answer("bench", LLAMA, "--batch", "1,3", *flags)["batch"]
+        self.assertEqual([row["sequences"] for row in seen], [1, 3])
+        self.assertEqual(seen[0]["of_first"], 1)
+        self.assertAlmostEqual(seen[1]["tokens_per_s"] * seen[1]["step_s"], 3, places=6)
+        for text in ("0", "1,", "1,,2", "two", "-1", "1;2", str(2**64)):
+            self.assertEqual(self.fails_both(2, "bench", LLAMA, "--batch", text)["where"], "--batch")
+
+    def test_a_random_model_has_a_vocabulary_and_the_types_asked_for(self):
+        path = self.path("random.gguf")
+        self.ok("bench", "--shape", "tiny", "--type", "q4_0", "--output-type", "q8_0", "--save", path, "-p", 4, "-n", 1, "-r", 1)
+        types = {tensor["name"]: tensor["dtype"] for tensor in self.answer("inspect", path)["tensors"]}
+        self.assertEqual((types["output.weight"], types["blk.0.ffn_up.weight"]), ("q8_0", "q4_0"))
+        self.assertEqual(len(self.answer("run", path, "-p", "any text", "-n", 3, "--raw")["ids"]), 3)
 
 
 class LogitsTest(CommandTest):

@@ -146,6 +146,8 @@ class NoEffectTest(CommandTest):
                                 (("quantize", LLAMA, "--to", "q8_0", "-o", self.path("q"), "--window", "5"), ("--window", "--text")),
                                 (("doctor", "--ctx", "5"), ("--ctx", "MODEL")),
                                 (("bench", LLAMA, "--type", "f16"), ("--type", "--shape")),
+                                (("bench", LLAMA, "--output-type", "f16"), ("--output-type", "--shape")),
+                                (("bench", LLAMA, "--mix"), ("--mix", "--shape")),
                                 (("bench", LLAMA, "--save", self.path("s")), ("--save", "--shape"))):
             with self.subTest(arguments=arguments):
                 error = self.fails_both(2, *arguments, says=says, cheap=True)
