@@ -77,6 +77,8 @@ void CommonFlags::add_to(const Command& verb, bool model_only) {
   verb.option("--weights", weights,
               "q8_0: matrices that the file has in a float type are rounded as they are loaded");
   verb.option("--isa", isa, "portable, avx2 or avx512; default the best of this machine, or HONE_ISA");
+  verb.option("--bits", bits, "isa: one set of bits per instruction set; portable: the same on all of them")
+      .show_default();
   verb.option("--ctx", context, "tokens per sequence; default min(the model's, 4096)")
       .within(0, kNoLimit, kZeroIsDefault);
   verb.option("--chunk", chunk, "prompt tokens per step").show_default().within(1, kNoLimit);
@@ -95,6 +97,10 @@ Result<std::optional<Isa>> asked_isa(const std::string& flag) {
                      "portable, avx2 or avx512", text);
 }
 
+std::string_view bits_name(const Target& target) {
+  return target.portable_bits ? "portable" : "isa";
+}
+
 Result<EngineOptions> CommonFlags::engine_options() const {
   EngineOptions options;
   HONE_TRY(parse_level(level, options));
@@ -111,6 +117,9 @@ Result<EngineOptions> CommonFlags::engine_options() const {
     options.weights = DType::Q8_0;
   }
   options.isa = HONE_TRY(asked_isa(isa));
+  if (bits != "isa" && bits != "portable")
+    return usage_error("--bits", "no such set of bits", "isa or portable", bits);
+  options.portable_bits = bits == "portable";
   if (!memory.empty()) options.memory = HONE_TRY(parse_bytes("--memory", memory));
   if (!workspace.empty()) options.workspace = HONE_TRY(parse_bytes("--workspace", workspace));
   if (workspace_in != "own" && workspace_in != "activations")

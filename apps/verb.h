@@ -10,6 +10,7 @@
 #include "apps/text_io.h"
 #include "apps/units.h"
 #include "base/result.h"
+#include "base/target.h"
 #include "engine/options.h"
 
 namespace hone {
@@ -32,6 +33,7 @@ struct CommonFlags {
   std::string kv;
   std::string weights;
   std::string isa;  // also HONE_ISA
+  std::string bits = "isa";
   std::int64_t context = 0;
   std::int64_t chunk = 512;
   bool no_pack = false;
@@ -43,6 +45,9 @@ struct CommonFlags {
   // Checked. Errors (Usage) name the flag.
   Result<EngineOptions> engine_options() const;
 };
+
+// "isa" or "portable", as --bits has it.
+std::string_view bits_name(const Target& target);
 
 // The level that --isa, or HONE_ISA where the flag is empty, asks for; nullopt: none.
 Result<std::optional<Isa>> asked_isa(const std::string& flag);

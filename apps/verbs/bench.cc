@@ -213,6 +213,39 @@ void print_batches(const Plan& plan, const BenchFlags& flags, std::span<const Ba
                                  isa_name(plan.target.isa), flags.repetitions));
 }
 
+// How many times as long it takes with the same bits on every ISA level.
+struct BitsPrice {
+  double prefill = 1;
+  double decode = 1;
+  bool same_plan = true;  // the kernels are the same ones: nothing was measured
+};
+
+bool same_kernels(const Plan& a, const Plan& b) {
+  return std::equal(a.steps.begin(), a.steps.end(), b.steps.begin(), b.steps.end(),
+                    [](const Step& x, const Step& y) { return x.kernel == y.kernel; });
+}
+
+// `session` is let go before the other one is loaded.
+Result<BitsPrice> bits_price(std::unique_ptr<Session>& session, const std::string& path,
+                             const BenchFlags& flags, const Rates& rates) {
+  EngineOptions options = session->options();
+  options.portable_bits = true;
+  std::unique_ptr<Session> portable = HONE_TRY(Session::prepare(path, options));
+  if (same_kernels(session->model().plan, portable->model().plan)) return BitsPrice{};
+  session.reset();
+  HONE_TRY(portable->load());
+  const Rates other = HONE_TRY(measure(*portable, flags));
+  return BitsPrice{rates.prefill_tokens_per_s / other.prefill_tokens_per_s,
+                   rates.decode_tokens_per_s / other.decode_tokens_per_s, false};
+}
+
+std::string bits_text(const Target& target, const BitsPrice& price) {
+  if (target.portable_bits) return "bits of every instruction set";
+  if (price.same_plan) return "--bits portable costs nothing: the kernels are the same";
+  return fmt::format("--bits portable takes {:.2f} times as long in prefill, {:.2f} times in decode",
+                     price.prefill, price.decode);
+}
+
 // Without --ctx, the context is what -p and -n add up to.
 Error too_long(const BenchFlags& flags, std::string expected) {
   return usage_error("-p, -n", "prompt and generated tokens are more than a context holds",
@@ -235,12 +268,13 @@ Status run(BenchFlags& flags) {
   if (!opened.ok() && opened.error().where == "--ctx" && flags.context == 0) {
     return too_long(flags, opened.error().expected);
   }
-  const std::unique_ptr<Session> session = HONE_TRY(std::move(opened));
+  std::unique_ptr<Session> session = HONE_TRY(std::move(opened));
   const Plan& plan = session->model().plan;
   if (!batches.empty()) {
     print_batches(plan, flags, HONE_TRY(measure_batches(*session, flags, batches)));
     return {};
   }
+  const Target target = plan.target;
   const Rates rates = HONE_TRY(measure(*session, flags));
   const std::int64_t chunk = std::min(flags.prompt, plan.bound.find('T').value_or(1));
   const PlannedCost decode =
@@ -254,6 +288,8 @@ Status run(BenchFlags& flags) {
   const double peak = int8 ? peaks.int8_ops_per_s : peaks.fma_flops_per_s;
   const double prefill_of_peak = peak > 0 ? reached.prefill_ops_per_s / peak : 0;
   const double decode_of_bandwidth = reached.decode_bytes_per_s / peaks.read_bytes_per_s;
+  const BitsPrice price =
+      target.portable_bits ? BitsPrice{} : HONE_TRY(bits_price(session, file->path(), flags, rates));
   if (flags.json) {
     print_json(
         {{"prefill_tokens_per_s", rates.prefill_tokens_per_s},
@@ -261,8 +297,10 @@ Status run(BenchFlags& flags) {
          {"prefill_of_peak", prefill_of_peak},
          {"decode_of_bandwidth", decode_of_bandwidth},
          {"decode_bytes", decode.bytes},
-         {"threads", plan.target.threads},
-         {"isa", isa_name(plan.target.isa)},
+         {"threads", target.threads},
+         {"isa", isa_name(target.isa)},
+         {"bits", bits_name(target)},
+         {"portable_bits_price", {{"prefill", price.prefill}, {"decode", price.decode}}},
          {"decode_of_working_set_bandwidth", reached.decode_bytes_per_s / peaks.read_working_set_bytes_per_s},
          {"peaks", measured_peaks_json(peaks)}});
     return {};
@@ -270,11 +308,11 @@ Status run(BenchFlags& flags) {
   print_answer(fmt::format(
       "decode  {:>9.1f} tokens/s   {:>5.1f} % of the read bandwidth ({:.1f} GB/s over {} a token)\n"
       "prefill {:>9.1f} tokens/s   {:>5.1f} % of the {} peak ({:.0f} GOP/s), {}\n"
-      "{}, {}; medians of {}\n\n{}",
+      "{}, {}; medians of {}; {}\n\n{}",
       rates.decode_tokens_per_s, 100 * decode_of_bandwidth, peaks.read_bytes_per_s / 1e9,
       human_bytes(static_cast<std::int64_t>(decode.bytes)), rates.prefill_tokens_per_s, 100 * prefill_of_peak,
       int8 ? "int8 dot" : "f32", peak / 1e9, counted(flags.prompt, "token"),
-      counted(plan.target.threads, "thread"), isa_name(plan.target.isa), flags.repetitions,
+      counted(target.threads, "thread"), isa_name(target.isa), flags.repetitions, bits_text(target, price),
       peak_table(peaks, reached)));
   return {};
 }

@@ -45,9 +45,11 @@ void print_stats(const RunFlags& flags, Session& session, const Generation& made
   std::string out = fmt::format(
       "\n{:.1f} tokens/s decode, first token {:.3f} s, {:.1f} tokens/s prefill, load {:.2f} s\n",
       made.decode_tokens_per_s, made.first_token_s, made.prefill_tokens_per_s, session.load_seconds());
-  out += fmt::format("{} ({}), {}; {} in, {} out; {} per token, {}\n", counted(plan.target.threads, "thread"),
-                     model.thread_source, isa_name(plan.target.isa), counted(made.prompt_tokens, "token"),
-                     made.ids.size(), counted(made.launches_per_token, "launch", "launches"),
+  out += fmt::format("{} ({}), {}{}; {} in, {} out; {} per token, {}\n",
+                     counted(plan.target.threads, "thread"), model.thread_source, isa_name(plan.target.isa),
+                     plan.target.portable_bits ? ", the bits of every instruction set" : "",
+                     counted(made.prompt_tokens, "token"), made.ids.size(),
+                     counted(made.launches_per_token, "launch", "launches"),
                      counted(compile_count(), "compile"));
   const std::int64_t peak = session.peak_bytes();
   out += fmt::format("memory: predicted {}, measured {} ({:.3f} of it)\n",
@@ -96,6 +98,7 @@ Json run_json(const RunFlags& flags, Session& session, const Generation& made,
           {"peak_bytes", session.peak_bytes()},
           {"threads", session.model().plan.target.threads},
           {"isa", isa_name(session.model().plan.target.isa)},
+          {"bits", bits_name(session.model().plan.target)},
           {"launches_per_token", made.launches_per_token},
           {"compiles", compile_count()},
           {"sampling", flags.generation.report_json()}};

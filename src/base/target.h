@@ -10,6 +10,8 @@ namespace hone {
 struct Target {
   Isa isa = Isa::Portable;
   int threads = 1;
+  // --bits portable: only kernels and policies that give the same bits on every ISA level.
+  bool portable_bits = false;
 };
 
 }  // namespace hone

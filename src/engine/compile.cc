@@ -114,6 +114,7 @@ Result<ChosenTarget> choose_target(const EngineOptions& options) {
   const Isa best = detect_isa();
   Target target;
   target.isa = options.isa.value_or(best);
+  target.portable_bits = options.portable_bits;
   if (target.isa > best) {
     return Error{ErrorCode::DoesNotFit,
                  Fault::User,
@@ -164,7 +165,9 @@ Result<OptimisedModel> optimise(const Checkpoint& checkpoint, const EngineOption
   const ReferenceEvaluator evaluator;
   PassContext context;
   context.target = model.target;
-  context.precision = HONE_TRY(precision_of(options, model.graph, model.target.isa));
+  // Policies differ between levels, so portable bits have the policy of the level that every machine has.
+  const Isa policy_isa = model.target.portable_bits ? Isa::Portable : model.target.isa;
+  context.precision = HONE_TRY(precision_of(options, model.graph, policy_isa));
   context.evaluator = &evaluator;
   if (options.no_pack) {
     for (const GraphInput& input : model.graph.inputs) {

@@ -28,6 +28,7 @@ struct EngineOptions {
   std::optional<DType> kv;                                // overrides the policy's type of the KV cache
   std::optional<DType> weights;                           // float matrices are rounded to it as they are loaded
   std::optional<Isa> isa;                                 // default: the best this machine has
+  bool portable_bits = false;                             // the same bits on every ISA level
   std::int64_t threads = 0;                               // 0: all that this process may use
   std::int64_t context = 0;    // tokens per sequence; 0: min(the model's, kDefaultContext)
   std::int64_t chunk = 512;    // prompt tokens per step

@@ -66,6 +66,9 @@ struct Kernel {
   std::int64_t (*tile_count)(const Call& call) = nullptr;
   void (*run)(const Call& call, std::int64_t tile) = nullptr;
   std::int64_t (*scratch_bytes)(const Call& call) = nullptr;  // per thread; nullptr: none
+  // Its bits are those of its own ISA level, not those of the op's other kernels: left out under --bits
+  // portable.
+  bool own_bits = false;
 };
 
 // All kernels, best first within one op and ISA level, reference kernels last. Valid for the life of the

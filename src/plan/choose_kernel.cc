@@ -4,11 +4,13 @@
 
 namespace hone {
 
-KernelChoice choose_kernel(const Signature& signature, const Target& target, Level level) {
+KernelChoice choose_kernel(const Signature& signature, const Target& target, Level level,
+                           std::span<const Kernel> kernels) {
   KernelChoice choice;
   const auto consider = [&](const Kernel& kernel) {
     if (kernel.op != signature.op || kernel.isa > target.isa) return;
     if (level == Level::O0 && !kernel.reference) return;
+    if (target.portable_bits && kernel.own_bits) return;
     const bool better = choice.kernel == nullptr || (choice.kernel->reference && !kernel.reference) ||
                         (choice.kernel->reference == kernel.reference && kernel.isa > choice.kernel->isa);
     if (!better) return;
@@ -20,7 +22,7 @@ KernelChoice choose_kernel(const Signature& signature, const Target& target, Lev
       choice.refusals += fmt::format("{} {}", kernel.name, refusal);
     }
   };
-  for (const Kernel& kernel : all_kernels()) consider(kernel);
+  for (const Kernel& kernel : kernels) consider(kernel);
   return choice;
 }
 

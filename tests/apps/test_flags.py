@@ -50,6 +50,7 @@ class UsageTest(CommandTest):
                 (("--kv", "f12"), ("--kv", "bf16", "f12")),
                 (("--weights", "q4_0"), ("--weights", "q8_0", "q4_0")),
                 (("--isa", "sse"), ("--isa", "portable", "sse")),
+                (("--bits", "few"), ("--bits", "portable", "few")),
                 (("--threads", "-1"), ("--threads", "-1")),
                 (("--threads", "10000"), ("--threads", "1024", "10000")),
                 (("--threads", "two"), ("--threads", "two")),

@@ -98,7 +98,4 @@ std::span<const Generator> attention_generators();
 std::span<const Generator> row_generators();
 std::span<const Generator> move_generators();
 
-// Every float type of a file, block-quantised ones included.
-std::span<const DType> weight_types();
-
 }  // namespace hone::test

@@ -4,6 +4,7 @@
 // Cauchy and Schwarz the product of the norms of the row and the column; u = 2^-24.
 #include <numbers>
 
+#include "random_blocks.h"
 #include "random_launches.h"
 
 namespace hone::test {
@@ -14,32 +15,9 @@ constexpr std::int64_t kRowTile = 48;
 constexpr std::int64_t kColumnTile = 32;
 constexpr std::int64_t kDepthTile = 256;
 
-// Bytes that decode to numbers of a common size, block by block: not every format has an encoder, and one
-// huge block would hide an error in the others.
-std::vector<std::byte> random_blocks(Draw& draw, DType dtype, std::int64_t count) {
-  const DTypeRow& row = dtype_row(dtype);
-  std::vector<std::byte> bytes(static_cast<std::size_t>(dtype_bytes(dtype, count)));
-  float values[kLargestBlock];
-  for (std::int64_t block = 0; block < count / row.block_elements; ++block) {
-    std::byte* at = bytes.data() + block * row.block_bytes;
-    float largest = 0;
-    while (!(largest > 0.01F && largest < 10.0F)) {
-      for (std::int64_t i = 0; i < row.block_bytes; ++i) at[i] = static_cast<std::byte>(draw.random());
-      EXPECT_TRUE(decode_row(dtype, at, row.block_elements, values).ok());
-      largest = 0;
-      for (std::int64_t i = 0; i < row.block_elements; ++i) {
-        const float size = std::fabs(values[i]);
-        if (!(size <= largest)) largest = size;  // a NaN as well
-        if (std::isnan(largest)) break;
-      }
-    }
-  }
-  return bytes;
-}
-
 std::shared_ptr<Weights> random_weights(Draw& draw, DType dtype, std::int64_t n, std::int64_t k) {
   if (dtype_row(dtype).is_quantised || dtype_row(dtype).block_bytes == 1)
-    return std::make_shared<Weights>(dtype, n, k, random_blocks(draw, dtype, n * k));
+    return std::make_shared<Weights>(dtype, n, k, random_blocks(dtype, n * k, draw.random));
   if (dtype == DType::F64) {
     std::vector<double> values(static_cast<std::size_t>(n * k));
     for (double& value : values) value = std::normal_distribution<double>()(draw.random);
@@ -333,18 +311,6 @@ constexpr Generator kMatmulGenerators[] = {{"matmul", random_matmul}, {"swiglu_m
                                            {"gather", random_gather}, {"quantize_q8a", random_quantize}};
 
 }  // namespace
-
-std::span<const DType> weight_types() {
-  static const std::vector<DType> types = [] {
-    std::vector<DType> all;
-    for (int i = 0; i < static_cast<int>(DType::Count); ++i) {
-      const auto dtype = static_cast<DType>(i);
-      if (dtype_row(dtype).is_float && dtype != DType::Q8A) all.push_back(dtype);
-    }
-    return all;
-  }();
-  return types;
-}
 
 std::span<const Generator> matmul_generators() {
   return kMatmulGenerators;
