@@ -138,7 +138,8 @@ Status run(const DoctorFlags& flags) {
   const MachineState state = HONE_TRY(examine(flags));
   Peaks peaks;
   if (!flags.skip_peaks) {
-    const std::unique_ptr<ThreadPool> pool = HONE_TRY(ThreadPool::create(state.threads));
+    const std::unique_ptr<ThreadPool> pool =
+        HONE_TRY(ThreadPool::create(state.threads, !usable_threads().under_quota));
     peaks = HONE_TRY(measure_peaks(*pool, state.processor.best));
   }
   const Peaks* shown = flags.skip_peaks ? nullptr : &peaks;

@@ -141,7 +141,8 @@ Status run(const QuantizeFlags& flags) {
   {
     const Checkpoint checkpoint = HONE_TRY(open_checkpoint(flags.model));
     if (compares) ids = HONE_TRY(compared_ids(flags, checkpoint));
-    const std::unique_ptr<ThreadPool> pool = HONE_TRY(ThreadPool::create(chosen.target.threads));
+    const std::unique_ptr<ThreadPool> pool =
+        HONE_TRY(ThreadPool::create(chosen.target.threads, chosen.target.threads_spin));
     const RemovedOnInterrupt partial(flags.output + ".partial");
     Progress progress("quantize");
     const auto show = progress.callback();

@@ -46,9 +46,9 @@ std::optional<std::int64_t> field(const std::string& text, std::string_view key)
 
 // Folders of this process's cgroup, innermost first: a limit of any of them holds. v2's one hierarchy, or
 // v1's of `controller`.
-std::vector<std::string> cgroup_folders(std::string_view controller) {
+std::vector<std::string> cgroup_folders(std::string_view controller, const std::string& before = "") {
   std::vector<std::string> folders;
-  const std::string text = read_file("/proc/self/cgroup").value_or("");
+  const std::string text = read_file(before + "/proc/self/cgroup").value_or("");
   std::istringstream lines(text);
   std::string line;
   while (std::getline(lines, line)) {
@@ -66,7 +66,7 @@ std::vector<std::string> cgroup_folders(std::string_view controller) {
     if (root.empty()) continue;
     std::string path = line.substr(second + 1);
     while (true) {
-      folders.push_back(root + path);
+      folders.push_back(before + root + path);
       if (path.empty() || path == "/") break;
       path = path.substr(0, path.find_last_of('/'));
     }
@@ -75,9 +75,9 @@ std::vector<std::string> cgroup_folders(std::string_view controller) {
 }
 
 // Allowed CPUs of the innermost quota, e.g. 1.5.
-std::optional<double> cpu_quota() {
+std::optional<double> cpu_quota(const std::string& root) {
   std::optional<double> least;
-  for (const std::string& folder : cgroup_folders("cpu")) {
+  for (const std::string& folder : cgroup_folders("cpu", root)) {
     std::optional<double> cpus;
     if (const auto text = read_file(folder + "/cpu.max")) {
       const auto quota = number(*text);
@@ -96,19 +96,17 @@ std::optional<double> cpu_quota() {
 
 }  // namespace
 
-ThreadLimit usable_threads() {
+ThreadLimit usable_threads(const std::string& root) {
   cpu_set_t set;
   CPU_ZERO(&set);
   int affinity = 1;
   if (sched_getaffinity(0, sizeof(set), &set) == 0) affinity = std::max(1, CPU_COUNT(&set));
-  ThreadLimit limit{affinity, "affinity " + std::to_string(affinity)};
-  if (const std::optional<double> quota = cpu_quota()) {
-    const int floor = std::max(1, static_cast<int>(std::floor(*quota)));
-    if (floor < affinity) {
-      std::ostringstream text;
-      text << "cgroup CPU quota " << *quota;
-      limit = {floor, text.str()};
-    }
+  ThreadLimit limit{affinity, "affinity " + std::to_string(affinity), affinity, false};
+  const std::optional<double> quota = cpu_quota(root);
+  if (quota && *quota < affinity) {
+    std::ostringstream text;
+    text << "cgroup CPU quota " << *quota;
+    limit = {std::max(1, static_cast<int>(std::floor(*quota))), text.str(), affinity, true};
   }
   return limit;
 }

@@ -8,10 +8,13 @@
 namespace hone {
 
 struct ThreadLimit {
-  int threads = 1;     // min(affinity, floor(cpu quota)), at least 1
-  std::string source;  // "affinity 2", "cgroup cpu.max 1.5"
+  int threads = 1;           // min(affinity, floor(cpu quota)), at least 1
+  std::string source;        // "affinity 2", "cgroup CPU quota 1.5"
+  int processors = 1;        // affinity
+  bool under_quota = false;  // the quota is below the affinity
 };
-ThreadLimit usable_threads();
+// `root` stands before /proc and /sys.
+ThreadLimit usable_threads(const std::string& root = "");
 
 struct MemoryLimit {
   std::int64_t bytes = 0;  // min(host available, cgroup limit - use that cannot be reclaimed)

@@ -12,9 +12,8 @@ namespace hone {
 namespace {
 
 constexpr int kOpen = 1 << 16;
-// About 30 us of pause instructions: longer than the gaps between the launches of one step, shorter than a
-// scheduler's time slice by far.
-constexpr int kSpins = 1000;
+// Pauses between two looks at the clock: a pause takes 40 to 140 cycles, so a look at most every microsecond.
+constexpr int kPausesPerLook = 16;
 
 inline void pause_briefly() {
 #if defined(__SSE__)
@@ -24,7 +23,7 @@ inline void pause_briefly() {
 
 }  // namespace
 
-Result<std::unique_ptr<ThreadPool>> ThreadPool::create(int threads) {
+Result<std::unique_ptr<ThreadPool>> ThreadPool::create(int threads, bool spin) {
   if (threads < 1 || threads > kMaxThreads) {
     return Error{ErrorCode::Usage,
                  Fault::User,
@@ -34,7 +33,7 @@ Result<std::unique_ptr<ThreadPool>> ThreadPool::create(int threads) {
                  fmt::format("{}", threads),
                  "give a number of threads that the machine has"};
   }
-  std::unique_ptr<ThreadPool> pool(new ThreadPool);
+  std::unique_ptr<ThreadPool> pool(new ThreadPool(spin));
   if (Status status = pool->start(threads); !status.ok()) return std::move(status).error();
   return pool;
 }
@@ -85,13 +84,23 @@ void* ThreadPool::worker_main(void* argument) {
       pool.work_timed(worker.index);
       pool.leave_job();
     }
-    int spins = 0;
-    while (pool.job_count_.load(std::memory_order_acquire) == seen && spins < kSpins) {
-      pause_briefly();
-      ++spins;
-    }
-    pool.job_count_.wait(seen, std::memory_order_acquire);
+    pool.wait_for_change(pool.job_count_, seen);
   }
+}
+
+int ThreadPool::wait_for_change(const std::atomic<int>& word, int former) const {
+  if (spin_nanoseconds_ > 0) {
+    const std::int64_t end = now_nanoseconds() + spin_nanoseconds_;
+    do {
+      for (int i = 0; i < kPausesPerLook; ++i) {
+        const int value = word.load(std::memory_order_acquire);
+        if (value != former) return value;
+        pause_briefly();
+      }
+    } while (now_nanoseconds() < end);
+  }
+  word.wait(former, std::memory_order_acquire);
+  return word.load(std::memory_order_acquire);
 }
 
 // The gate holds the count of workers inside together with its open bit, so that a worker comes in either
@@ -109,13 +118,11 @@ void ThreadPool::leave_job() {
   if (gate_.fetch_sub(1, std::memory_order_release) == 1) gate_.notify_one();
 }
 
-// Pieces shrink with what is left, so that threads end together though tiles or cores differ in speed.
 void ThreadPool::work(int thread) {
   const FloatEnvironment environment;
-  const std::int64_t parts = std::int64_t{2} * threads();
   std::int64_t begin = next_tile_.load(std::memory_order_relaxed);
   while (begin < tiles_) {
-    const std::int64_t end = begin + std::max<std::int64_t>(1, (tiles_ - begin) / parts);
+    const std::int64_t end = begin + piece_of(tiles_ - begin, threads());
     if (!next_tile_.compare_exchange_weak(begin, end, std::memory_order_relaxed)) continue;
     function_(context_, begin, end, thread);
     begin = next_tile_.load(std::memory_order_relaxed);
@@ -132,17 +139,8 @@ void ThreadPool::work_timed(int thread) {
 }
 
 void ThreadPool::wait_for_workers() {
-  int spins = 0;
   int gate = gate_.load(std::memory_order_acquire);
-  while (gate != 0) {
-    if (spins < kSpins) {
-      pause_briefly();
-      ++spins;
-    } else {
-      gate_.wait(gate, std::memory_order_acquire);
-    }
-    gate = gate_.load(std::memory_order_acquire);
-  }
+  while (gate != 0) gate = wait_for_change(gate_, gate);
 }
 
 void ThreadPool::run(std::int64_t tiles, Function function, void* context, WorkSpan* spans) {

@@ -129,6 +129,7 @@ Result<ChosenTarget> choose_target(const EngineOptions& options) {
     return bad_option("--threads", "the number of threads is out of range", "1 to 1024", options.threads);
   }
   target.threads = options.threads == 0 ? limit.threads : static_cast<int>(options.threads);
+  target.threads_spin = !limit.under_quota && target.threads <= limit.processors;
   return ChosenTarget{target, options.threads == 0 ? limit.source : "--threads"};
 }
 

@@ -7,7 +7,7 @@ namespace hone {
 Result<std::unique_ptr<Executor>> Executor::create(const Plan& plan, const Checkpoint& checkpoint,
                                                    const LoadProgress& progress) {
   std::unique_ptr<Executor> made(new Executor(plan));
-  made->pool_ = HONE_TRY(ThreadPool::create(plan.target.threads));
+  made->pool_ = HONE_TRY(ThreadPool::create(plan.target.threads, plan.target.threads_spin));
   HONE_TRY(made->map_weights(checkpoint));
   made->statics_ = HONE_TRY(Arena::create(plan.static_bytes, "weights", false));
   HONE_TRY(load_weights(plan, checkpoint, *made->pool_, made->statics_, progress));

@@ -1,10 +1,13 @@
 #include "base/thread_pool.h"
 
+#include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <gtest/gtest.h>
 #include <limits>
 #include <pthread.h>
 #include <thread>
+#include <time.h>
 #include <vector>
 
 #include "base/clock.h"
@@ -13,8 +16,8 @@
 namespace hone {
 namespace {
 
-std::unique_ptr<ThreadPool> make_pool(int threads) {
-  auto pool = ThreadPool::create(threads);
+std::unique_ptr<ThreadPool> make_pool(int threads, bool spin = true) {
+  auto pool = ThreadPool::create(threads, spin);
   EXPECT_TRUE(pool.ok());
   return pool.ok() ? std::move(pool).value() : nullptr;
 }
@@ -125,6 +128,94 @@ TEST(ThreadPool, WorkersWakeUpAfterSleep) {
         &inside);
     EXPECT_EQ(inside.load(), 2);
   }
+}
+
+// Virtual time: each thread takes its next piece when it has ended the last one; thread 0 needs four times as
+// long for a tile. Returns the end over the ideal, tiles / (threads - 3/4).
+double makespan_with_a_slow_thread(std::int64_t tiles, int threads) {
+  std::vector<std::int64_t> free_at(static_cast<std::size_t>(threads), 0);
+  std::int64_t left = tiles;
+  while (left > 0) {
+    const auto next = std::min_element(free_at.begin(), free_at.end());
+    const std::int64_t piece = piece_of(left, threads);
+    *next += piece * (next == free_at.begin() ? 4 : 1);
+    left -= piece;
+  }
+  const auto end = static_cast<double>(*std::max_element(free_at.begin(), free_at.end()));
+  return end / (static_cast<double>(tiles) / (threads - 0.75));
+}
+
+TEST(ThreadPool, ASlowThreadCostsAtMostThreeTenthsFromThirteenTilesAThreadOn) {
+  for (int threads = 2; threads <= 64; ++threads) {
+    for (std::int64_t tiles = 13 * threads; tiles <= 40 * threads; ++tiles)
+      ASSERT_LE(makespan_with_a_slow_thread(tiles, threads), 1.3)
+          << tiles << " tiles, " << threads << " threads";
+  }
+}
+
+// The same on the pool: the worker ends a tile only when the caller has ended four more, or there are none
+// left for it.
+TEST(ThreadPool, ASlowThreadIsGivenFewTiles) {
+  struct Work {
+    std::atomic<bool> worker_is_in{false};
+    std::atomic<std::int64_t> fast{0};
+    std::int64_t claimed = 0;
+    std::int64_t slow = 0;
+  } work;
+  constexpr std::int64_t kTiles = 400;
+  const auto pool = make_pool(2);
+  ASSERT_NE(pool, nullptr);
+  pool->run(
+      kTiles,
+      [](void* context, std::int64_t begin, std::int64_t end, int thread) {
+        auto& w = *static_cast<Work*>(context);
+        if (thread == 0) {
+          while (!w.worker_is_in) std::this_thread::yield();
+          w.fast += end - begin;
+          return;
+        }
+        w.worker_is_in = true;
+        w.claimed += end - begin;
+        for (std::int64_t t = begin; t < end; ++t) {
+          while (w.fast < 4 * (w.slow + 1) && w.fast + w.claimed < kTiles) std::this_thread::yield();
+          ++w.slow;
+        }
+      },
+      &work);
+  EXPECT_EQ(work.fast + work.slow, kTiles);
+  EXPECT_GE(work.slow, 1);
+  EXPECT_LE(static_cast<double>(4 * work.slow), 1.3 * kTiles / 1.25);
+}
+
+// CPU time of all threads of this process, in ns.
+std::int64_t cpu_nanoseconds() {
+  timespec time{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+}
+
+// What the process uses while it has nothing to do, a pause of 100 us behind each of 200 launches, in ns.
+std::int64_t cpu_of_pauses(bool spin) {
+  const auto pool = make_pool(3, spin);
+  std::int64_t used = 0;
+  for (int i = 0; i < 200; ++i) {
+    pool->run(6, [](void*, std::int64_t, std::int64_t, int) {}, nullptr);
+    const std::int64_t before = cpu_nanoseconds();
+    const timespec pause{0, 100'000};
+    nanosleep(&pause, nullptr);
+    used += cpu_nanoseconds() - before;
+  }
+  return used;
+}
+
+TEST(ThreadPool, WorkersSpinForABoundedTimeOrNotAtAll) {
+  const std::int64_t sleeping = cpu_of_pauses(false);
+  const std::int64_t spinning = cpu_of_pauses(true);
+  RecordProperty("sleeping_us", std::to_string(sleeping / 1000));
+  RecordProperty("spinning_us", std::to_string(spinning / 1000));
+  // Two workers, 200 pauses; half of it again for the clock's and the scheduler's own work.
+  EXPECT_LT(spinning, 3 * 200 * ThreadPool::kSpinNanoseconds);
+  EXPECT_LT(sleeping, spinning);
 }
 
 #if defined(__SSE__)
