@@ -40,6 +40,8 @@ Result<Arena> Arena::create(std::int64_t bytes, std::string_view what, bool touc
                  std::strerror(errno),
                  "hone plan shows what would fit"};
   }
+  // Without MADV_HUGEPAGE: in a virtual machine that reports its free huge pages to the host, each is backed
+  // anew when it is first written, and loading weights of 1.6 GB took 9 s instead of 2.
   arena.data_ = static_cast<std::byte*>(mapped);
   arena.bytes_ = bytes;
   ask_for_huge_pages(arena.data_, bytes);

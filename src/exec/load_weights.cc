@@ -37,83 +37,93 @@ bool is_rounded(const StaticBuffer& buffer, DType stored) {
          (stored == DType::F32 || stored == DType::F16 || stored == DType::BF16);
 }
 
-// Panels that pass through the staging buffer at a time.
+// Panels that pass through a thread's staging buffer at a time.
 std::int64_t panels_per_piece(const MatrixSize& size) {
   return std::max<std::int64_t>(1, kStagingBytes / (size.stored_row_bytes * kPanelColumns));
 }
 
-// Bytes of the staging buffer that one piece takes: its rows as they are stored, and as they become.
+// Bytes of a thread's staging buffer that one piece takes: its rows as they are stored, and as they become.
 std::int64_t piece_bytes(const MatrixSize& size) {
   return panels_per_piece(size) * kPanelColumns *
          (size.stored_row_bytes + (size.rounded() ? size.row_bytes : 0));
 }
 
+// One matrix: its pieces are read, rounded and packed by whichever thread comes to them, each through a
+// buffer of its own that stays in the second cache.
 struct PackJob {
-  const StaticBuffer* buffer;
+  const TensorEntry* entry;
+  const Checkpoint* checkpoint;
+  std::uint64_t begin;  // byte of the tensor
+  DType dtype;
   MatrixSize size;
-  const std::byte* source;  // rows of this piece
-  std::byte* target;        // its first panel
-  std::int64_t rows;        // in this piece
-  std::int64_t panel_bytes;
-};
-
-struct RoundJob {
-  const StaticBuffer* buffer;
-  MatrixSize size;
-  const std::byte* source;
   std::byte* target;
+  bool packed;                   // to panels; else the rows as they become
+  std::int64_t panel_bytes;      // of 16 rows of the target
+  std::byte* staging;            // piece_bytes(size) for each thread
+  std::vector<Status> statuses;  // of each thread: its first failure
 };
 
-void round_range(void* context, std::int64_t begin, std::int64_t end, int) {
-  const auto& job = *static_cast<const RoundJob*>(context);
+void round_row(const PackJob& job, const std::byte* from, std::byte* to) {
   constexpr std::int64_t kAtOnce = 256;  // whole blocks of every type that weights are rounded to
   float values[kAtOnce];
-  for (std::int64_t row = begin; row < end; ++row) {
-    for (std::int64_t i = 0; i < job.size.k; i += kAtOnce) {
-      const std::int64_t count = std::min(kAtOnce, job.size.k - i);
-      const std::byte* from = job.source + row * job.size.stored_row_bytes + dtype_bytes(job.size.stored, i);
-      std::byte* to = job.target + row * job.size.row_bytes + dtype_bytes(job.buffer->type.dtype, i);
-      // Neither fails: is_rounded has seen both types, and the pass the blocks.
-      if (!decode_row(job.size.stored, from, count, values).ok()) return;
-      if (!encode_row(job.buffer->type.dtype, values, count, to).ok()) return;
-    }
+  for (std::int64_t i = 0; i < job.size.k; i += kAtOnce) {
+    const std::int64_t count = std::min(kAtOnce, job.size.k - i);
+    // Neither fails: is_rounded has seen both types, and the pass the blocks.
+    if (!decode_row(job.size.stored, from + dtype_bytes(job.size.stored, i), count, values).ok()) return;
+    if (!encode_row(job.dtype, values, count, to + dtype_bytes(job.dtype, i)).ok()) return;
   }
 }
 
-void pack_range(void* context, std::int64_t begin, std::int64_t end, int) {
-  const auto& job = *static_cast<const PackJob*>(context);
-  for (std::int64_t panel = begin; panel < end; ++panel) {
-    const std::int64_t first = panel * kPanelColumns;
-    pack_panel(job.buffer->type.dtype, job.source + first * job.size.row_bytes,
-               std::min(kPanelColumns, job.rows - first), job.size.k, job.target + panel * job.panel_bytes);
+Status pack_piece(const PackJob& job, std::int64_t piece, std::byte* staging) {
+  const MatrixSize& size = job.size;
+  const std::int64_t step = panels_per_piece(size) * kPanelColumns;
+  const std::int64_t first = piece * step;
+  const std::int64_t rows = std::min(step, size.rows - first);
+  HONE_TRY(job.checkpoint->read_tensor(
+      *job.entry, job.begin + static_cast<std::uint64_t>(first * size.stored_row_bytes),
+      {staging, static_cast<std::size_t>(rows * size.stored_row_bytes)}));
+  std::byte* place = job.target + first / kPanelColumns * job.panel_bytes;
+  const std::byte* source = staging;
+  if (size.rounded()) {
+    std::byte* rounded = job.packed ? staging + step * size.stored_row_bytes : place;
+    for (std::int64_t row = 0; row < rows; ++row)
+      round_row(job, staging + row * size.stored_row_bytes, rounded + row * size.row_bytes);
+    source = rounded;
   }
+  if (!job.packed) return {};
+  for (std::int64_t row = 0; row < rows; row += kPanelColumns) {
+    pack_panel(job.dtype, source + row * size.row_bytes, std::min(kPanelColumns, rows - row), size.k,
+               place + row / kPanelColumns * job.panel_bytes);
+  }
+  return {};
 }
 
-// The matrix whose rows start at byte `begin` of the tensor, packed to `target`.
+void pack_range(void* context, std::int64_t begin, std::int64_t end, int thread) {
+  auto& job = *static_cast<PackJob*>(context);
+  Status& status = job.statuses[static_cast<std::size_t>(thread)];
+  std::byte* staging = job.staging + thread * piece_bytes(job.size);
+  for (std::int64_t piece = begin; piece < end && status.ok(); ++piece)
+    status = pack_piece(job, piece, staging);
+}
+
+// The matrix whose rows start at byte `begin` of the tensor, to `target` in the layout of the plan.
 Status load_matrix(const StaticBuffer& buffer, const TensorEntry& entry, std::uint64_t begin,
                    const Checkpoint& checkpoint, ThreadPool& pool, std::byte* target, const Arena& staging) {
   const MatrixSize size = matrix_size(buffer, entry.dtype.value_or(buffer.type.dtype));
   const std::int64_t step = panels_per_piece(size) * kPanelColumns;
   const bool packed = buffer.layout == Layout::Panel16;
-  const std::int64_t bytes =
-      packed ? panel_shape(buffer.type.dtype, size.k).bytes : size.row_bytes * kPanelColumns;
-  for (std::int64_t row = 0; row < size.rows; row += step) {
-    const std::int64_t rows = std::min(step, size.rows - row);
-    const std::span<std::byte> piece(staging.data(), static_cast<std::size_t>(rows * size.stored_row_bytes));
-    HONE_TRY(checkpoint.read_tensor(entry, begin + static_cast<std::uint64_t>(row * size.stored_row_bytes),
-                                    piece));
-    std::byte* place = target + row / kPanelColumns * bytes;
-    const std::byte* source = piece.data();
-    if (size.rounded()) {
-      std::byte* rounded = packed ? staging.data() + step * size.stored_row_bytes : place;
-      RoundJob job{&buffer, size, source, rounded};
-      pool.run(rows, round_range, &job);
-      source = rounded;
-    }
-    if (!packed) continue;
-    PackJob job{&buffer, size, source, place, rows, bytes};
-    pool.run((rows + kPanelColumns - 1) / kPanelColumns, pack_range, &job);
-  }
+  PackJob job{&entry,
+              &checkpoint,
+              begin,
+              buffer.type.dtype,
+              size,
+              target,
+              packed,
+              packed ? panel_shape(buffer.type.dtype, size.k).bytes : size.row_bytes * kPanelColumns,
+              staging.data(),
+              std::vector<Status>(static_cast<std::size_t>(pool.threads()))};
+  pool.run((size.rows + step - 1) / step, pack_range, &job);
+  for (Status& status : job.statuses) HONE_TRY(std::move(status));
   return {};
 }
 
@@ -198,7 +208,7 @@ std::int64_t staging_bytes(const Plan& plan, const Checkpoint& checkpoint) {
       if (buffer.type.shape.size() == 1) most = std::max(most, buffer.bytes / 2);
       continue;
     }
-    most = std::max(most, piece_bytes(matrix_size(buffer, stored)));
+    most = std::max(most, plan.target.threads * piece_bytes(matrix_size(buffer, stored)));
   }
   return most;
 }

@@ -30,15 +30,21 @@ std::shared_ptr<Weights> random_weights(Draw& draw, DType dtype, std::int64_t n,
 
 // Types that int8 kernels read, or all.
 DType weight_type(const Draw& draw, bool int8) {
-  static constexpr DType kDots[] = {DType::Q4_0, DType::Q4_1, DType::Q8_0};
-  return int8 ? draw.in_turn(std::span<const DType>(kDots)) : draw.in_turn(weight_types());
+  static const std::vector<DType> numbers = [] {
+    std::vector<DType> types;
+    for (const DType dtype : weight_types()) {
+      if (panel_has_dot_numbers(dtype)) types.push_back(dtype);
+    }
+    return types;
+  }();
+  return draw.in_turn(int8 ? std::span<const DType>(numbers) : weight_types());
 }
 
 struct Depths {
   std::int64_t rows, n, k;
 };
 Depths random_depths(Draw& draw, DType dtype, bool int8, std::int64_t times = 1) {
-  const std::int64_t block = int8 ? 32 : dtype_row(dtype).block_elements;
+  const std::int64_t block = std::max<std::int64_t>(int8 ? 32 : 1, dtype_row(dtype).block_elements);
   Depths s{};
   do {
     s = {draw.size(kRowTile), draw.size(kColumnTile), draw.size(kDepthTile / block) * block};
@@ -230,7 +236,7 @@ RandomLaunch random_expert_matmul(Draw& draw, std::string_view stem) {
   const std::int64_t chosen = draw.between(1, 4);
   const std::int64_t experts = draw.between(1, 5);
   Depths s = random_depths(draw, dtype, int8, chosen);
-  s.k = std::max(s.k, int8 ? 32 : dtype_row(dtype).block_elements);
+  s.k = std::max(s.k, dtype_row(dtype).block_elements);
   const bool shared = draw.coin();
   RandomLaunch made;
   const std::int64_t rows = s.rows * chosen;

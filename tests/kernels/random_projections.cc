@@ -71,7 +71,8 @@ struct ProjectionPair {
 };
 
 RandomLaunch random_projection(Draw& draw, std::string_view stem) {
-  static constexpr DType kDots[] = {DType::Q4_0, DType::Q4_1, DType::Q8_0};
+  static constexpr DType kDots[] = {DType::Q4_0, DType::Q4_1, DType::Q8_0, DType::Q5_0,
+                                    DType::Q5_1, DType::Q4_K, DType::Q5_K, DType::Q6_K};
   static constexpr DType kEncoded[] = {DType::F32,  DType::F16,  DType::BF16, DType::Q4_0,
                                        DType::Q4_1, DType::Q5_0, DType::Q5_1, DType::Q8_0,
                                        DType::Q4_K, DType::Q5_K, DType::Q6_K, DType::IQ4_NL};

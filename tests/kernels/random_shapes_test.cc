@@ -219,7 +219,7 @@ void expect_block(const BlockQ8A& actual, const BlockQ8A& expected, const Random
     ASSERT_LE(std::fabs(value - wanted), bound)
         << running().data() << ": output " << output << " at " << index + j;
   }
-  ASSERT_EQ(actual.quant_sum, sum) << running().data() << " at " << index;
+  ASSERT_EQ(actual.offset, -128 * sum) << running().data() << " at " << index;
   ASSERT_EQ(actual.sum, actual.scale * static_cast<float>(sum)) << running().data() << " at " << index;
 }
 
