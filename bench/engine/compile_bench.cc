@@ -76,7 +76,7 @@ void print(const std::string& shape, const Times& times) {
 
 Status run(const std::string& name, const std::string& path) {
   const ModelShape shape = HONE_TRY(find_shape(name));
-  HONE_TRY(write_model_header(shape, DType::Q8_0, path));
+  HONE_TRY(write_model_header(shape, {}, path));
   const Checkpoint checkpoint = HONE_TRY(open_checkpoint(path));
   print(name, HONE_TRY(measure(checkpoint)));
   return {};

@@ -26,14 +26,14 @@ struct EngineOptions {
   Precision precision = Precision::Fast;
   std::shared_ptr<const PrecisionRules> precision_rules;  // on top of it; nullptr: none
   std::optional<DType> kv;                                // overrides the policy's type of the KV cache
-  std::optional<DType> weights;                           // float matrices are rounded to it as they are loaded
-  std::optional<Isa> isa;                                 // default: the best this machine has
-  bool portable_bits = false;                             // the same bits on every ISA level
-  std::int64_t threads = 0;                               // 0: all that this process may use
-  std::int64_t context = 0;    // tokens per sequence; 0: min(the model's, kDefaultContext)
-  std::int64_t chunk = 512;    // prompt tokens per step
-  std::int64_t batch = 1;      // sequences
-  std::int64_t workspace = 0;  // most bytes of scratch of all threads, which may cost threads; 0: no limit
+  std::optional<DType> weights;  // float matrices are rounded to it as they are loaded
+  std::optional<Isa> isa;        // default: the best this machine has
+  bool portable_bits = false;    // the same bits on every ISA level
+  std::int64_t threads = 0;      // 0: all that this process may use
+  std::int64_t context = 0;      // tokens per sequence; 0: min(the model's, kDefaultContext)
+  std::int64_t chunk = 512;      // prompt tokens per step
+  std::int64_t batch = 1;        // sequences
+  std::int64_t workspace = 0;    // most bytes of scratch of all threads, which may cost threads; 0: no limit
   Workspace workspace_in = Workspace::Own;
   std::int64_t memory = 0;  // hard budget in bytes; 0: what the machine has
   bool all_logits = false;  // logits of every token of a step, not only of one per sequence

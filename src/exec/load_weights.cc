@@ -79,9 +79,9 @@ Status pack_piece(const PackJob& job, std::int64_t piece, std::byte* staging) {
   const std::int64_t step = panels_per_piece(size) * kPanelColumns;
   const std::int64_t first = piece * step;
   const std::int64_t rows = std::min(step, size.rows - first);
-  HONE_TRY(job.checkpoint->read_tensor(
-      *job.entry, job.begin + static_cast<std::uint64_t>(first * size.stored_row_bytes),
-      {staging, static_cast<std::size_t>(rows * size.stored_row_bytes)}));
+  HONE_TRY(job.checkpoint->read_tensor(*job.entry,
+                                       job.begin + static_cast<std::uint64_t>(first * size.stored_row_bytes),
+                                       {staging, static_cast<std::size_t>(rows * size.stored_row_bytes)}));
   std::byte* place = job.target + first / kPanelColumns * job.panel_bytes;
   const std::byte* source = staging;
   if (size.rounded()) {
@@ -112,16 +112,12 @@ Status load_matrix(const StaticBuffer& buffer, const TensorEntry& entry, std::ui
   const MatrixSize size = matrix_size(buffer, entry.dtype.value_or(buffer.type.dtype));
   const std::int64_t step = panels_per_piece(size) * kPanelColumns;
   const bool packed = buffer.layout == Layout::Panel16;
-  PackJob job{&entry,
-              &checkpoint,
-              begin,
-              buffer.type.dtype,
-              size,
-              target,
-              packed,
-              packed ? panel_shape(buffer.type.dtype, size.k).bytes : size.row_bytes * kPanelColumns,
-              staging.data(),
-              std::vector<Status>(static_cast<std::size_t>(pool.threads()))};
+  PackJob job{
+      &entry,         &checkpoint,
+      begin,          buffer.type.dtype,
+      size,           target,
+      packed,         packed ? panel_shape(buffer.type.dtype, size.k).bytes : size.row_bytes * kPanelColumns,
+      staging.data(), std::vector<Status>(static_cast<std::size_t>(pool.threads()))};
   pool.run((size.rows + step - 1) / step, pack_range, &job);
   for (Status& status : job.statuses) HONE_TRY(std::move(status));
   return {};

@@ -211,7 +211,7 @@ void count_fired(const Graph& graph, const ProjectionParts& parts, const PassCon
 // True if nothing but its product, or its gated product, is in the projection.
 bool is_bare(const ProjectionParts& parts) {
   const ProjectionSection& section = parts.sections.front();
-  const std::int64_t operands[] = {section.bias,  section.cosine,    section.sine,     section.residual,
+  const std::int64_t operands[] = {section.bias,  section.cosine,    section.sine,      section.residual,
                                    section.state, section.positions, section.next_norm, section.head_norm};
   return parts.sections.size() == 1 && parts.row_sums < 0 && (section.gate >= 0 || section.activation == 0) &&
          std::all_of(std::begin(operands), std::end(operands), [](std::int64_t o) { return o < 0; });

@@ -51,7 +51,7 @@ struct PrecisionPolicy {
   bool int8_activations = false;  // O3 default for quantised weights: q8a blocks into the int8 matmul
   DType kv = DType::F32;
   std::optional<DType> weights = std::nullopt;  // of matrices that the checkpoint has in a float type
-  bool two_terms = false;  // of the int8 activations
+  bool two_terms = false;                       // of the int8 activations
   // What rules say of single modules (passes/precision_rules.h): of the products with a weight, of a state.
   std::map<std::string, Activations, std::less<>> products = {};
   std::map<std::string, DType, std::less<>> states = {};

@@ -85,12 +85,12 @@ class PluginTest(CommandTest):
     def test_it_runs_over_a_text(self):
         folder = self.path("dump")
         self.ok("explain", LLAMA, "--plugin", built(EXAMPLE), "--dump", folder)
-        done = command.run("hone-opt", os.path.join(folder, "04-cse.ir"), "--plugin", built(EXAMPLE), "--passes",
+        done = command.run("hone-opt", os.path.join(folder, "05-cse.ir"), "--plugin", built(EXAMPLE), "--passes",
                            "plugin:scale-queries")
         self.assertEqual(done.code, 0, done.err)
-        with open(os.path.join(folder, "05-plugin-scale-queries.ir"), "rb") as file:
+        with open(os.path.join(folder, "06-plugin-scale-queries.ir"), "rb") as file:
             self.assertEqual(done.out, file.read())
-        self.fails(2, os.path.join(folder, "04-cse.ir"), "--plugin", built(EXAMPLE), "--passes", "plugin:scale",
+        self.fails(2, os.path.join(folder, "05-cse.ir"), "--plugin", built(EXAMPLE), "--passes", "plugin:scale",
                    program="hone-opt", says=("plugin:scale-queries",))
 
     def test_its_answers_are_those_without_it(self):
@@ -174,9 +174,9 @@ class ChainTest(CommandTest):
             folder = self.path("dump-" + verb[0])
             self.ok(*verb, "--stop-after", "fuse-norm", "--dump", folder)
             files = sorted(os.listdir(folder))
-            self.assertEqual((files[0], files[-1], len(files)), ("00-built.ir", "07-fuse-norm.ir", 8), verb)
+            self.assertEqual((files[0], files[-1], len(files)), ("00-built.ir", "08-fuse-norm.ir", 9), verb)
             self.fails(2, *verb, "--stop-after", "fuse-nrom", says=("--stop-after", "fuse-nrom"))
-        with open(os.path.join(folder, "07-fuse-norm.ir"), encoding="utf-8") as file:
+        with open(os.path.join(folder, "08-fuse-norm.ir"), encoding="utf-8") as file:
             text = file.read()
         self.assertIn("rms_norm", text)
         self.assertNotIn("= rope", text)

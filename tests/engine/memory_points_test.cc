@@ -107,7 +107,7 @@ class RandomModel : public testing::Test {
                            .vocabulary = 8192,
                            .tied = true,
                            .attention_bias = false};
-    const Status written = write_random_model(shape, DType::Q8_0, 5, path_);
+    const Status written = write_random_model(shape, {}, 5, path_);
     ASSERT_TRUE(written.ok()) << describe(written.error());
     ASSERT_GE(std::filesystem::file_size(path_), 15U << 20);
   }

@@ -67,9 +67,10 @@ TEST(QuantiseWeights, HasTheBitsOfAFileInBlocks) {
       const Result<std::vector<float>> should = computed(*plan, *blocks);
       ASSERT_TRUE(is.ok() && should.ok()) << what << (is.ok() ? "" : describe(is.error()));
       EXPECT_EQ(*is, *should) << what;
-      // A piece as it is stored and as it becomes, where the types differ.
+      // For each thread a piece as it is stored and as it becomes, where the types differ.
       const std::int64_t rows = kStagingBytes / (dtype_bytes(dtype, kK) * 16) * 16;
-      EXPECT_EQ(staging_bytes(*plan, *floats), rows * (dtype_bytes(dtype, kK) + dtype_bytes(DType::Q8_0, kK)))
+      EXPECT_EQ(staging_bytes(*plan, *floats),
+                context.target.threads * rows * (dtype_bytes(dtype, kK) + dtype_bytes(DType::Q8_0, kK)))
           << what;
     }
   }

@@ -136,7 +136,7 @@ TEST_P(ProjectionBound, WhatTheFastKernelsDoNotTakeTheyRefuse) {
               w.strides[0] = w.shape[1];
               w.strides[1] = 1;
             }),
-            "needs weights in panels of 16 columns");
+            "needs weights in panels of 16 columns, or rows [N,K] of the file");
   EXPECT_EQ(refused([&](Launch& launch, Sections& s) { input(launch, s[0].bias).dtype = DType::F16; }),
             "needs an f32 bias [N], contiguous");
   EXPECT_EQ(refused([&](Launch& launch, Sections& s) {

@@ -49,6 +49,58 @@ RandomLaunch random_rms_norm(Draw& draw, std::string_view) {
   return made;
 }
 
+// The sum of the first norm's product, with 5.1 roundings of it, and the residual is rounded once; an error
+// of it moves a value of the second norm directly and through the scale, by at most its share of the row's
+// length.
+RandomLaunch random_norm_add(Draw& draw, std::string_view) {
+  const Sizes sizes = random_row_sizes(draw);
+  const std::int64_t length = sizes[2];
+  RandomLaunch made;
+  auto x = normal_tensor(draw, DType::F32, sizes);
+  auto w = normal_tensor(draw, DType::F32, {length});
+  auto residual = normal_tensor(draw, DType::F32, sizes);
+  auto next = normal_tensor(draw, DType::F32, {length});
+  made.owners = {x, w, residual, next};
+  const TensorView sum = random_row_output(draw, made, sizes, false);
+  made.launch = {"norm_add", {{"eps", 1e-5}}, {x->view(), w->view(), residual->view()}, {sum}};
+  if (draw.coin()) {
+    made.launch.attributes.set("next_eps", 1e-5);
+    made.launch.inputs.push_back(next->view());
+    made.launch.outputs.push_back(random_row_output(draw, made, sizes, false));
+  }
+  made.what = describe_sizes(sizes);
+  std::vector<double> values;
+  std::vector<double> errors;
+  std::vector<double> lengths;  // of each row
+  std::vector<double> error_lengths;
+  for (std::int64_t row = 0; row < product(sizes) / length; ++row) {
+    double squares = 0;
+    for (std::int64_t k = 0; k < length; ++k) squares += std::pow(x->get(row * length + k), 2);
+    const double scale = 1 / std::sqrt(squares / static_cast<double>(length) + 1e-5);
+    double of_values = 0;
+    double of_errors = 0;
+    for (std::int64_t k = 0; k < length; ++k) {
+      const double normed = x->get(row * length + k) * scale * w->get(k);
+      values.push_back(residual->get(row * length + k) + normed);
+      errors.push_back(1.01 * kUnitRoundoff * (5.1 * std::fabs(normed) + std::fabs(values.back())));
+      of_values += values.back() * values.back();
+      of_errors += errors.back() * errors.back();
+    }
+    lengths.push_back(std::sqrt(of_values + 1e-5 * static_cast<double>(length)));
+    error_lengths.push_back(std::sqrt(of_errors));
+  }
+  made.bound = [=](std::size_t output, std::int64_t i, double reference) {
+    const auto at = static_cast<std::size_t>(i);
+    if (output == 0) return errors[at] + kUnitRoundoff * std::fabs(reference);
+    const auto row = static_cast<std::size_t>(i / length);
+    const double scale = std::sqrt(static_cast<double>(length)) / lengths[row];
+    const double moved = errors[at] + std::fabs(values[at]) * error_lengths[row] / lengths[row];
+    return 2.02 * scale * std::fabs(next->get(i % length)) * moved +
+           5.1 * kUnitRoundoff * std::fabs(reference);
+  };
+  return made;
+}
+
 RandomLaunch random_layer_norm(Draw& draw, std::string_view) {
   const Sizes sizes = random_row_sizes(draw);
   RandomLaunch made;
@@ -148,13 +200,10 @@ RandomLaunch random_rope(Draw& draw, std::string_view) {
   return made;
 }
 
-constexpr Generator kRowGenerators[] = {{"rms_norm", random_rms_norm},
-                                        {"layer_norm", random_layer_norm},
-                                        {"softmax", random_softmax},
-                                        {"reduce_sum", random_reduction},
-                                        {"reduce_mean", random_reduction},
-                                        {"reduce_max", random_reduction},
-                                        {"rope", random_rope}};
+constexpr Generator kRowGenerators[] = {{"rms_norm", random_rms_norm},     {"norm_add", random_norm_add},
+                                        {"layer_norm", random_layer_norm}, {"softmax", random_softmax},
+                                        {"reduce_sum", random_reduction},  {"reduce_mean", random_reduction},
+                                        {"reduce_max", random_reduction},  {"rope", random_rope}};
 
 // One attention: the queries stored [B,T,K,G,E].
 struct AttentionSizes {

@@ -135,7 +135,7 @@ graph "g" symbols(B, T) {
   weight %wu "up": q8_0[32,64]
   weight %w "w": q4_1[32,64]
   %13: q8a[B,T,2,64] = quantize_q8a(%x) {terms = 2} @"mlp"
-  %g: f32[B,T,32] = projection(%13, %wg, %wu) {sections = ints[2, 1, 1, -1, -1, -1, 0, 0, -1, -1, -1, -1, 0], terms = 2} @"mlp" body "projection" symbols(B, T) {
+  %g: f32[B,T,32] = projection(%13, %wg, %wu) {sections = ints[2, 1, 1, -1, -1, -1, -1, 0, 0, -1, -1, -1, -1, 0], terms = 2} @"mlp" body "projection" symbols(B, T) {
     input %6 "0": q8a[B,T,2,64]
     input %1 "1": q8_0[32,64]
     input %2 "2": q8_0[32,64]
@@ -146,7 +146,7 @@ graph "g" symbols(B, T) {
     %5: f32[B,T,32] = mul(%3, %4)
     output "0" %5
   }
-  %y: f32[B,T,32] = projection(%13, %w) {sections = ints[1, -1, 0, -1, -1, -1, 0, 0, -1, -1, -1, -1, 0], terms = 2} @"proj" body "projection" symbols(B, T) {
+  %y: f32[B,T,32] = projection(%13, %w) {sections = ints[1, -1, 0, -1, -1, -1, -1, 0, 0, -1, -1, -1, -1, 0], terms = 2} @"proj" body "projection" symbols(B, T) {
     input %0 "0": q8a[B,T,2,64]
     input %1 "1": q4_1[32,64]
     %2: f32[B,T,2,64] = cast(%0) {to = "f32"}

@@ -360,8 +360,8 @@ TEST(FuseEpilogue, AQuantisationOfTwoTerms) {
                 "%y: f32[B,T,2,96] = cast(%q) {to = \"f32\"}");
   EXPECT_EQ(
       nodes_of(fused(in)),
-      "%q: q8a[B,T,2,96] = projection(%x, %wu, %wg) {sections = ints[1, 2, 1, -1, -1, -1, 0, 0, -1, -1, -1, "
-      "-1, 0]}\n%y: f32[B,T,2,96] = cast(%q) {to = \"f32\"}\n");
+      "%q: q8a[B,T,2,96] = projection(%x, %wu, %wg) {sections = ints[1, 2, 1, -1, -1, -1, -1, 0, 0, -1, -1, "
+      "-1, -1, 0]}\n%y: f32[B,T,2,96] = cast(%q) {to = \"f32\"}\n");
 }
 
 // A product of two terms takes what follows it, once.

@@ -30,7 +30,8 @@ void norm_sum(const Call& call, std::int64_t row, const float* y) {
   const TensorView& out = call.outputs[1];
   const std::int64_t length = out.shape[out.rank - 1];
   if (out.dtype == DType::Q8A) {
-    rms_norm_row_q8a(y, w, eps, offset, length, static_cast<BlockQ8A*>(out.data) + row_offset(out, row) / 32, nullptr);
+    rms_norm_row_q8a(y, w, eps, offset, length, static_cast<BlockQ8A*>(out.data) + row_offset(out, row) / 32,
+                     nullptr);
   } else {
     rms_norm_row_f32(y, w, eps, offset, length, static_cast<float*>(out.data) + row_offset(out, row));
   }
