@@ -194,18 +194,26 @@ std::int64_t cpu_nanoseconds() {
   return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
 }
 
-// What the process uses while it has nothing to do, a pause of 100 us behind each of 200 launches, in ns.
+constexpr int kPauses = 50;
+constexpr std::int64_t kPauseNanoseconds = 1'000'000;
+
+// What the process uses while it has nothing to do, a pause behind each of kPauses launches, in ns: the least
+// of three such runs, for what else happens only adds to it.
 std::int64_t cpu_of_pauses(bool spin) {
   const auto pool = make_pool(3, spin);
-  std::int64_t used = 0;
-  for (int i = 0; i < 200; ++i) {
-    pool->run(6, [](void*, std::int64_t, std::int64_t, int) {}, nullptr);
-    const std::int64_t before = cpu_nanoseconds();
-    const timespec pause{0, 100'000};
-    nanosleep(&pause, nullptr);
-    used += cpu_nanoseconds() - before;
+  std::int64_t least = 0;
+  for (int run = 0; run < 3; ++run) {
+    std::int64_t used = 0;
+    for (int i = 0; i < kPauses; ++i) {
+      pool->run(6, [](void*, std::int64_t, std::int64_t, int) {}, nullptr);
+      const std::int64_t before = cpu_nanoseconds();
+      const timespec pause{0, kPauseNanoseconds};
+      nanosleep(&pause, nullptr);
+      used += cpu_nanoseconds() - before;
+    }
+    least = run == 0 ? used : std::min(least, used);
   }
-  return used;
+  return least;
 }
 
 TEST(ThreadPool, WorkersSpinForABoundedTimeOrNotAtAll) {
@@ -213,8 +221,9 @@ TEST(ThreadPool, WorkersSpinForABoundedTimeOrNotAtAll) {
   const std::int64_t spinning = cpu_of_pauses(true);
   RecordProperty("sleeping_us", std::to_string(sleeping / 1000));
   RecordProperty("spinning_us", std::to_string(spinning / 1000));
-  // Two workers, 200 pauses; half of it again for the clock's and the scheduler's own work.
-  EXPECT_LT(spinning, 3 * 200 * ThreadPool::kSpinNanoseconds);
+  // Two workers use twice kSpinNanoseconds a pause, a sixteenth of what they would without a bound; a fourth
+  // of that leaves room for the clock's and the scheduler's own work.
+  EXPECT_LT(spinning, 2 * kPauses * kPauseNanoseconds / 4);
   EXPECT_LT(sleeping, spinning);
 }
 
