@@ -91,7 +91,7 @@ Result<PassContext> make_context(const Arguments& arguments) {
                    arguments.weights,
                    "leave it out, or choose q8_0"};
     }
-    context.precision.weights = *weights;
+    context.precision.weights = weights;
   }
   context.precision.int8_activations = arguments.int8_activations;
   return context;

@@ -173,6 +173,7 @@ Result<std::vector<BatchTime>> measure_batches(Session& session, const BenchFlag
       const auto sequences = static_cast<std::size_t>(batches[b]);
       const std::vector<std::vector<std::int32_t>> ids(sequences, {7});
       std::vector<Session::Row> rows;
+      rows.reserve(sequences);
       for (std::size_t i = 0; i < sequences; ++i) rows.push_back({static_cast<std::int64_t>(i), 0});
       const Clock::time_point begin = Clock::now();
       for (std::int64_t i = 0; i < flags.generate; ++i) {
@@ -184,6 +185,7 @@ Result<std::vector<BatchTime>> measure_batches(Session& session, const BenchFlag
     }
   }
   std::vector<BatchTime> out;
+  out.reserve(batches.size());
   for (std::size_t b = 0; b < batches.size(); ++b) out.push_back({batches[b], median(seconds[b])});
   return out;
 }

@@ -66,7 +66,7 @@ std::vector<std::string> cgroup_folders(std::string_view controller, const std::
     if (root.empty()) continue;
     std::string path = line.substr(second + 1);
     while (true) {
-      folders.push_back(before + root + path);
+      folders.push_back(fmt::format("{}{}{}", before, root, path));
       if (path.empty() || path == "/") break;
       path = path.substr(0, path.find_last_of('/'));
     }
