@@ -38,9 +38,10 @@ struct BlockQ8A {
   float scale;  // f32, so that no activation overflows it
   float sum;    // scale * sum of quants: the offset term of q4_1 sees the same rounded values as its products
   std::int32_t offset;  // -128 * sum of quants: takes an integer offset of the weights out again, exactly
+  std::int32_t first_offset;  // -128 * sum of the first 16: for weights with a scale for each 16 (q6_k)
   std::int8_t quants[32];
 };
-static_assert(sizeof(BlockQ8A) == 44);
+static_assert(sizeof(BlockQ8A) == 48);
 
 // f16 (IEEE binary16) and bf16 to and from f32, in software, round to nearest even; NaN stays NaN.
 float f16_to_f32(std::uint16_t bits);

@@ -43,7 +43,7 @@ constexpr std::array<DTypeRow, static_cast<std::size_t>(DType::Count)> kRows{{
     {DType::TQ2_0, "tq2_0", 256, 66, true, true},
     {DType::MXFP4, "mxfp4", 32, 17, true, true},
     {DType::NVFP4, "nvfp4", 64, 36, true, true},
-    {DType::Q8A, "q8a", 32, 44, true, true},
+    {DType::Q8A, "q8a", 32, 48, true, true},
 }};
 
 }  // namespace

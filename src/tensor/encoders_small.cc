@@ -144,6 +144,7 @@ BlockQ8A encode_q8a_block(const float* values) {
     const float clamped = rounded > 127 ? 127.0f : (rounded < -127 ? -127.0f : rounded);
     block.quants[j] = static_cast<std::int8_t>(clamped);
     quant_sum += block.quants[j];
+    if (j == kBlock / 2 - 1) block.first_offset = -128 * quant_sum;
   }
   block.sum = block.scale * static_cast<float>(quant_sum);
   block.offset = -128 * quant_sum;

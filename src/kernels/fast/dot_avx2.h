@@ -81,25 +81,23 @@ HONE_INLINE __m256i half_of(Vec16i a, bool high) {
 }
 
 // Formats of five and six bits: a pair is at most 2 * 31 * 127 = 7874 and four of them are 31496, or
-// 2 * 32 * 127 = 8128 in magnitude and four of them 32512: four groups are added in 16 bits.
+// 2 * 63 * 127 = 16002 and two of them 32004: so many groups are added in 16 bits.
 template <DType kWeight, int kRows, bool kHigh>
 HONE_INLINE void dot_half(const std::byte* blocks, std::int64_t index, int part, const BlockQ8A* x,
                           std::int64_t stride, __m256i* out) {
   using Format = DotFormat<kWeight>;
   constexpr std::int64_t kGroups = 8 / Format::kParts;
+  constexpr std::int64_t kAdded = kWeight == DType::Q6_K ? 2 : 4;
 #pragma GCC unroll 2
-  for (std::int64_t four = 0; four < kGroups; four += 4) {
+  for (std::int64_t added = 0; added < kGroups; added += kAdded) {
     __m256i pairs[kRows];
 #pragma GCC unroll 4
-    for (std::int64_t i = 0; i < 4; ++i) {
-      const std::int64_t g = part * kGroups + four + i;
+    for (std::int64_t i = 0; i < kAdded; ++i) {
+      const std::int64_t g = part * kGroups + added + i;
       const __m256i w = half_of(dot_group<kWeight>(blocks, index, g), kHigh);
-      const __m256i magnitude = Format::kParts == 1 ? w : _mm256_abs_epi8(w);
 #pragma GCC unroll 16
       for (std::int64_t r = 0; r < kRows; ++r) {
-        __m256i group = broadcast_group(x[r * stride].quants + g * 4);
-        if constexpr (Format::kParts != 1) group = _mm256_sign_epi8(group, w);
-        const __m256i products = _mm256_maddubs_epi16(magnitude, group);
+        const __m256i products = _mm256_maddubs_epi16(w, broadcast_group(x[r * stride].quants + g * 4));
         pairs[r] = i == 0 ? products : _mm256_add_epi16(pairs[r], products);
       }
       end_step<kRows>(pairs);
@@ -107,14 +105,18 @@ HONE_INLINE void dot_half(const std::byte* blocks, std::int64_t index, int part,
 #pragma GCC unroll 16
     for (std::int64_t r = 0; r < kRows; ++r) {
       const __m256i sums = _mm256_madd_epi16(pairs[r], _mm256_set1_epi16(1));
-      out[r] = four == 0 ? sums : _mm256_add_epi32(out[r], sums);
+      out[r] = added == 0 ? sums : _mm256_add_epi32(out[r], sums);
     }
   }
   if constexpr (Format::kZero != 0) {
 #pragma GCC unroll 16
     for (std::int64_t r = 0; r < kRows; ++r) {
-      const std::int32_t zero = x[r * stride].offset / (128 / Format::kZero);
-      out[r] = _mm256_add_epi32(out[r], _mm256_set1_epi32(zero));
+      std::int32_t offset = x[r * stride].offset;
+      if constexpr (Format::kParts == 2) {
+        const std::int32_t first = x[r * stride].first_offset;
+        offset = part == 0 ? first : offset - first;
+      }
+      out[r] = _mm256_add_epi32(out[r], _mm256_set1_epi32(offset / (128 / Format::kZero)));
     }
   }
 }

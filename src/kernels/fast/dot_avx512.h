@@ -24,28 +24,32 @@ HONE_INLINE __m512i broadcast_group(const std::int8_t* x) {
   return _mm512_set1_epi32(four);
 }
 
-// kZero times the sum of a row's 32 quants, taken out in advance.
-template <int kZero>
-HONE_INLINE Vec16i first_sum(const BlockQ8A& block) {
+// -kZero times the sum of a part's quants: what an integer offset of the weights has added.
+template <int kZero, int kParts>
+HONE_INLINE Vec16i first_sum(const BlockQ8A& block, int part) {
   if constexpr (kZero == 0) return broadcast_i(0);
-  const Vec16i offset = broadcast_i(block.offset);
-  if constexpr (kZero == 128) return offset;
-  if constexpr (kZero == 16) return shift_right<3>(offset);
-  return shift_right<4>(offset);
+  std::int32_t offset = block.offset;
+  if constexpr (kParts == 2) offset = part == 0 ? block.first_offset : offset - block.first_offset;
+  if constexpr (kZero == 128) return broadcast_i(offset);
+  if constexpr (kZero == 32) return shift_right<2>(broadcast_i(offset));
+  if constexpr (kZero == 16) return shift_right<3>(broadcast_i(offset));
+  return shift_right<4>(broadcast_i(offset));
 }
 
-// Unsigned numbers, signed x.
 template <DType kWeight, int kRows, int kPanels>
-HONE_INLINE void dot_unsigned(const std::byte* blocks, std::int64_t panel_bytes, std::int64_t index,
-                              const BlockQ8A* x, std::int64_t stride, Vec16i (&out)[kRows][kPanels]) {
+HONE_INLINE void dot_part(const std::byte* blocks, std::int64_t panel_bytes, std::int64_t index, int part,
+                          const BlockQ8A* x, std::int64_t stride, Vec16i (&out)[kRows][kPanels]) {
+  using Format = DotFormat<kWeight>;
 #pragma GCC unroll 16
   for (std::int64_t r = 0; r < kRows; ++r) {
-    const Vec16i first = first_sum<DotFormat<kWeight>::kZero>(x[r * stride]);
+    const Vec16i first = first_sum<Format::kZero, Format::kParts>(x[r * stride], part);
 #pragma GCC unroll 16
     for (int p = 0; p < kPanels; ++p) out[r][p] = first;
   }
+  constexpr std::int64_t kGroups = 8 / Format::kParts;
 #pragma GCC unroll 8
-  for (std::int64_t g = 0; g < 8; ++g) {
+  for (std::int64_t i = 0; i < kGroups; ++i) {
+    const std::int64_t g = part * kGroups + i;
     Vec16i w[kPanels];
 #pragma GCC unroll 16
     for (int p = 0; p < kPanels; ++p) w[p] = dot_group<kWeight>(blocks + p * panel_bytes, index, g);
@@ -55,53 +59,6 @@ HONE_INLINE void dot_unsigned(const std::byte* blocks, std::int64_t panel_bytes,
 #pragma GCC unroll 16
       for (int p = 0; p < kPanels; ++p) out[r][p].v = _mm512_dpbusd_epi32(out[r][p].v, w[p].v, group);
     }
-  }
-}
-
-// Signed numbers, of which x + 128 is the unsigned side: 128 times the sum of the numbers is one more dot for
-// all rows.
-template <DType kWeight, int kRows, int kPanels>
-HONE_INLINE void dot_signed(const std::byte* blocks, std::int64_t panel_bytes, std::int64_t index, int part,
-                            const BlockQ8A* x, std::int64_t stride, Vec16i (&out)[kRows][kPanels]) {
-  const __m512i top = _mm512_set1_epi8(-128);
-  Vec16i excess[kPanels];
-#pragma GCC unroll 16
-  for (int p = 0; p < kPanels; ++p) {
-    excess[p] = broadcast_i(0);
-#pragma GCC unroll 16
-    for (std::int64_t r = 0; r < kRows; ++r) out[r][p] = broadcast_i(0);
-  }
-  constexpr std::int64_t kGroups = 8 / DotFormat<kWeight>::kParts;
-#pragma GCC unroll 4
-  for (std::int64_t i = 0; i < kGroups; ++i) {
-    const std::int64_t g = part * kGroups + i;
-    Vec16i w[kPanels];
-#pragma GCC unroll 16
-    for (int p = 0; p < kPanels; ++p) {
-      w[p] = dot_group<kWeight>(blocks + p * panel_bytes, index, g);
-      excess[p].v = _mm512_dpbusd_epi32(excess[p].v, top, w[p].v);
-    }
-#pragma GCC unroll 16
-    for (std::int64_t r = 0; r < kRows; ++r) {
-      const __m512i group = _mm512_xor_si512(broadcast_group(x[r * stride].quants + g * 4), top);
-#pragma GCC unroll 16
-      for (int p = 0; p < kPanels; ++p) out[r][p].v = _mm512_dpbusd_epi32(out[r][p].v, group, w[p].v);
-    }
-  }
-#pragma GCC unroll 16
-  for (std::int64_t r = 0; r < kRows; ++r) {
-#pragma GCC unroll 16
-    for (int p = 0; p < kPanels; ++p) out[r][p] = sub_i(out[r][p], excess[p]);
-  }
-}
-
-template <DType kWeight, int kRows, int kPanels>
-HONE_INLINE void dot_part(const std::byte* blocks, std::int64_t panel_bytes, std::int64_t index, int part,
-                          const BlockQ8A* x, std::int64_t stride, Vec16i (&out)[kRows][kPanels]) {
-  if constexpr (DotFormat<kWeight>::kParts == 1) {
-    dot_unsigned<kWeight, kRows, kPanels>(blocks, panel_bytes, index, x, stride, out);
-  } else {
-    dot_signed<kWeight, kRows, kPanels>(blocks, panel_bytes, index, part, x, stride, out);
   }
 }
 

@@ -4,8 +4,7 @@
 //
 //   weight = scale * (number - kZero) + minimum
 //
-// a block has kParts scales, each of 32 / kParts values of k. Numbers of one part are unsigned; those of two
-// are signed, with kZero 0, for a block of q8a knows the sum of its 32 values and no sum of less.
+// a block has kParts scales, each of 32 / kParts values of k.
 #pragma once
 
 #include "kernels/fast/decode_words.h"
@@ -24,6 +23,7 @@ struct DotFormat {
   static constexpr bool kMinimum =
       kWeight == DType::Q4_1 || kWeight == DType::Q5_1 || kWeight == DType::Q4_K || kWeight == DType::Q5_K;
   static constexpr int kZero = kWeight == DType::Q8_0   ? 128
+                               : kWeight == DType::Q6_K ? 32
                                : kWeight == DType::Q5_0 ? 16
                                : kWeight == DType::Q4_0 ? 8
                                                         : 0;
@@ -108,10 +108,7 @@ HONE_INLINE Vec16i dot_group(const std::byte* blocks, std::int64_t index, std::i
     const std::int64_t quarter = index % 4;
     const Vec16i low = low_nibbles(shift_right_by(word(half * 16 + quarter % 2 * 8 + g), quarter / 2 * 4));
     const Vec16i high = bit_pairs(shift_right_by(word(32 + half * 8 + g), quarter * 2));
-    // number - 32 in each byte: with the top bit set none borrows from the next.
-    const Vec16i top = broadcast_i(static_cast<std::int32_t>(0x80808080U));
-    const Vec16i number = or_i(or_i(low, shift_left<4>(high)), top);
-    return xor_i(sub_i(number, broadcast_i(0x20202020)), top);
+    return or_i(low, shift_left<4>(high));
   }
 }
 

@@ -21,6 +21,7 @@ static inline void quantize_block(const float* x, BlockQ8A* out) {
     out->scale = __builtin_nanf("");
     out->sum = __builtin_nanf("");
     out->offset = 0;
+    out->first_offset = 0;
     for (int j = 0; j < 32; ++j) out->quants[j] = 0;
     return;
   }
@@ -33,7 +34,10 @@ static inline void quantize_block(const float* x, BlockQ8A* out) {
   store_i8(out->quants, low);
   store_i8(out->quants + 16, high);
   // Whole numbers of at most 32 * 127: exact in f32 in any order.
-  const float quant_sum = sum(to_f32(add_i(low, high)));
+  const Vec16 first = to_f32(low);
+  const float first_sum = sum(first);
+  const float quant_sum = sum(add(first, to_f32(high)));
+  out->first_offset = -128 * static_cast<std::int32_t>(first_sum);
   out->offset = -128 * static_cast<std::int32_t>(quant_sum);
   out->sum = scale * quant_sum;
 }
