@@ -34,7 +34,8 @@ HONE_INLINE void dot_part(const std::byte* blocks, std::int64_t panel_bytes, std
       Vec16i sum = broadcast_i(offset / 128 * Format::kZero);
       for (std::int64_t i = 0; i < kGroups; ++i) {
         const std::int64_t g = part * kGroups + i;
-        sum = add_group_dot(dot_group<kWeight>(blocks + p * panel_bytes, index, g), block.quants + g * 4, sum);
+        sum =
+            add_group_dot(dot_group<kWeight>(blocks + p * panel_bytes, index, g), block.quants + g * 4, sum);
       }
       out[r][p] = sum;
     }

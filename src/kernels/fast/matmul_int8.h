@@ -90,9 +90,7 @@ static void matmul_rows_int8(const BlockQ8A* x, std::int64_t x_stride, const std
 
 template <DType kWeight, int kPanels>
 static void matmul_panels_int8(const BlockQ8A* x, std::int64_t x_stride, const std::byte* panel,
-                               std::int64_t k_count, int rows, float* sums) {
-  const PanelShape shape = panel_shape(kWeight, k_count);
-  const std::int64_t blocks = k_count / 32;
+                               const PanelShape& shape, std::int64_t blocks, int rows, float* sums) {
   std::int64_t r = 0;
   for (; r + kDotRows <= rows; r += kDotRows) {
     matmul_rows_int8<kWeight, kDotRows, kPanels>(x + r * x_stride, x_stride, panel, shape, blocks,
@@ -111,14 +109,16 @@ static void matmul_panels_int8(const BlockQ8A* x, std::int64_t x_stride, const s
 template <DType kWeight>
 static void matmul_tile_int8(const BlockQ8A* x, std::int64_t x_stride, const std::byte* panel,
                              std::int64_t k_count, int rows, std::int64_t panels, float* sums) {
-  const std::int64_t bytes = panel_shape(kWeight, k_count).bytes;
+  const PanelShape shape = panel_shape(kWeight, k_count);
+  const std::int64_t blocks = k_count / 32;
   std::int64_t p = 0;
   for (; rows > kRowsOfOneStream && p + kDotPanels <= panels; p += kDotPanels) {
-    matmul_panels_int8<kWeight, kDotPanels>(x, x_stride, panel + p * bytes, k_count, rows,
+    matmul_panels_int8<kWeight, kDotPanels>(x, x_stride, panel + p * shape.bytes, shape, blocks, rows,
                                             sums + p * kTileRows * 16);
   }
   for (; p < panels; ++p) {
-    matmul_panels_int8<kWeight, 1>(x, x_stride, panel + p * bytes, k_count, rows, sums + p * kTileRows * 16);
+    matmul_panels_int8<kWeight, 1>(x, x_stride, panel + p * shape.bytes, shape, blocks, rows,
+                                   sums + p * kTileRows * 16);
   }
 }
 

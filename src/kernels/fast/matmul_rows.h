@@ -16,7 +16,7 @@ inline constexpr int kTileRows = 48;
 inline constexpr std::int64_t kTilePanels = 8;
 inline constexpr std::int64_t kFewRows = 8;
 HONE_INLINE std::int64_t panels_per_tile(std::int64_t rows) {
-  return rows <= kFewRows ? 2 : kTilePanels;
+  return rows <= kFewRows ? 4 : kTilePanels;
 }
 
 // The operands of x [rows,K] * w [N,K]^T as flat matrices; strides in elements.

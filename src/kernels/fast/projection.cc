@@ -20,7 +20,7 @@ namespace hone::kernels::HONE_ISA_NAMESPACE {
 namespace {
 
 constexpr std::int64_t kWide = 128;
-constexpr std::int64_t kNarrow = 32;
+constexpr std::int64_t kNarrow = 64;
 // One row's factor per row of the tile, behind the segment that the float kernels decode to.
 constexpr std::int64_t kFactorBytes = std::int64_t{kTileRows} * 4;
 
