@@ -185,7 +185,7 @@ TEST(Profile, MeasuringDoesNotChangeTheAnswer) {
   EXPECT_EQ(made->ids, run->ids);
 }
 
-// Every kernel of panels takes 48 rows a tile, whatever it does beside the product.
+// Every kernel of panels takes 96 rows a tile, whatever it does beside the product.
 TEST(Profile, TokensOfATileAreFoundFromTheKernel) {
   EngineOptions options;
   options.context = 128;
@@ -208,7 +208,7 @@ TEST(Profile, TokensOfATileAreFoundFromTheKernel) {
       continue;
     }
     ++cut;
-    EXPECT_EQ(kind.measure.tile_tokens, 48) << kind.module;
+    EXPECT_EQ(kind.measure.tile_tokens, 96) << kind.module;
     EXPECT_DOUBLE_EQ(kind.measure.token_fill, 50.0 / 96) << kind.module;
   }
   EXPECT_GT(cut, 0);

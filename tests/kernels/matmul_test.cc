@@ -13,12 +13,12 @@ struct Shape2 {
   std::int64_t rows, n, k;
 };
 
-// All remainders of 16 columns, of the row groups and of the tile of 48 rows, and segments of 256 cut short.
+// All remainders of 16 columns, of the row groups and of the tile of 96 rows, and segments of 256 cut short.
 std::vector<Shape2> shapes(bool blocks) {
   std::vector<Shape2> all;
   for (const std::int64_t rows : {1, 2, 3, 5, 6, 7, 11, 13}) all.push_back({rows, 33, 288});
   for (const std::int64_t n : {1, 15, 16, 17, 31, 32}) all.push_back({4, n, 64});
-  all.push_back({50, 18, 544});
+  all.push_back({98, 18, 544});
   all.push_back({1, 16, 0});
   all.push_back({97, 5, 32});
   if (!blocks) {

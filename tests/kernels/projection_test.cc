@@ -224,8 +224,8 @@ void expect_same(std::deque<Guarded>& actual, const std::deque<Guarded>& expecte
 struct Rows {
   std::int64_t batch, tokens;
 };
-// 1, 2, 7, 9, 48, 49 and 100: about the rows that take narrow tiles, and about the tile of 48.
-constexpr Rows kRows[] = {{1, 1}, {2, 1}, {1, 7}, {3, 3}, {2, 24}, {7, 7}, {4, 25}};
+// 1, 2, 7, 9, 49, 96 and 100: about the rows that take narrow tiles, and about the tile of 96.
+constexpr Rows kRows[] = {{1, 1}, {2, 1}, {1, 7}, {3, 3}, {7, 7}, {4, 24}, {4, 25}};
 
 std::string name_of(const ProjectionSpec& spec, const Rows& rows, Isa isa) {
   return spec.name + ", " + std::to_string(rows.batch * rows.tokens) + " rows, " + std::string(isa_name(isa));

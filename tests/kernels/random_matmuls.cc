@@ -11,7 +11,7 @@ namespace hone::test {
 namespace {
 
 constexpr std::int64_t kMostProducts = 400000;
-constexpr std::int64_t kRowTile = 48;
+constexpr std::int64_t kRowTile = 96;
 constexpr std::int64_t kColumnTile = 32;
 constexpr std::int64_t kDepthTile = 256;
 

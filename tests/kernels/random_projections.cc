@@ -91,7 +91,7 @@ RandomLaunch random_projection(Draw& draw, std::string_view stem) {
     spec.sections.clear();
     for (std::int64_t s = draw.between(1, 3); s > 0; --s)
       spec.sections.push_back(random_section(draw, weight));
-    const std::int64_t rows = draw.at_least_one(48);
+    const std::int64_t rows = draw.at_least_one(96);
     shape.batch = draw.between(1, 2);
     shape.tokens = std::max<std::int64_t>(1, rows / shape.batch);
   } while (shape.batch * shape.tokens * columns_of(spec) * spec.k > 100000);

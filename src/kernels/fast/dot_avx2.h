@@ -82,7 +82,7 @@ HONE_INLINE __m256i half_of(Vec16i a, bool high) {
 
 // Formats of five and six bits: a pair is at most 2 * 31 * 127 = 7874 and four of them are 31496, or
 // 2 * 63 * 127 = 16002 and two of them 32004: so many groups are added in 16 bits.
-template <DType kWeight, int kRows, bool kHigh>
+template <DType kWeight, bool kUnpacked, int kRows, bool kHigh>
 HONE_INLINE void dot_half(const std::byte* blocks, std::int64_t index, int part, const BlockQ8A* x,
                           std::int64_t stride, __m256i* out) {
   using Format = DotFormat<kWeight>;
@@ -94,7 +94,7 @@ HONE_INLINE void dot_half(const std::byte* blocks, std::int64_t index, int part,
 #pragma GCC unroll 4
     for (std::int64_t i = 0; i < kAdded; ++i) {
       const std::int64_t g = part * kGroups + added + i;
-      const __m256i w = half_of(dot_group<kWeight>(blocks, index, g), kHigh);
+      const __m256i w = half_of(numbers_of<kWeight, kUnpacked>(blocks, index, g), kHigh);
 #pragma GCC unroll 16
       for (std::int64_t r = 0; r < kRows; ++r) {
         const __m256i products = _mm256_maddubs_epi16(w, broadcast_group(x[r * stride].quants + g * 4));
@@ -121,7 +121,7 @@ HONE_INLINE void dot_half(const std::byte* blocks, std::int64_t index, int part,
   }
 }
 
-template <DType kWeight, int kRows, int kPanels>
+template <DType kWeight, bool kUnpacked, int kRows, int kPanels>
 HONE_INLINE void dot_part(const std::byte* blocks, std::int64_t, std::int64_t index, int part,
                           const BlockQ8A* x, std::int64_t stride, Vec16i (&out)[kRows][kPanels]) {
   static_assert(kPanels == 1);
@@ -135,8 +135,8 @@ HONE_INLINE void dot_part(const std::byte* blocks, std::int64_t, std::int64_t in
     dot_half_4<kRows, kWeight == DType::Q4_0>(quants, x, stride, low);
     dot_half_4<kRows, kWeight == DType::Q4_0>(quants + 32, x, stride, high);
   } else {
-    dot_half<kWeight, kRows, false>(blocks, index, part, x, stride, low);
-    dot_half<kWeight, kRows, true>(blocks, index, part, x, stride, high);
+    dot_half<kWeight, kUnpacked, kRows, false>(blocks, index, part, x, stride, low);
+    dot_half<kWeight, kUnpacked, kRows, true>(blocks, index, part, x, stride, high);
   }
 #pragma GCC unroll 16
   for (std::int64_t r = 0; r < kRows; ++r) out[r][0] = {low[r], high[r]};

@@ -36,7 +36,7 @@ HONE_INLINE Vec16i first_sum(const BlockQ8A& block, int part) {
   return shift_right<4>(broadcast_i(offset));
 }
 
-template <DType kWeight, int kRows, int kPanels>
+template <DType kWeight, bool kUnpacked, int kRows, int kPanels>
 HONE_INLINE void dot_part(const std::byte* blocks, std::int64_t panel_bytes, std::int64_t index, int part,
                           const BlockQ8A* x, std::int64_t stride, Vec16i (&out)[kRows][kPanels]) {
   using Format = DotFormat<kWeight>;
@@ -52,7 +52,8 @@ HONE_INLINE void dot_part(const std::byte* blocks, std::int64_t panel_bytes, std
     const std::int64_t g = part * kGroups + i;
     Vec16i w[kPanels];
 #pragma GCC unroll 16
-    for (int p = 0; p < kPanels; ++p) w[p] = dot_group<kWeight>(blocks + p * panel_bytes, index, g);
+    for (int p = 0; p < kPanels; ++p)
+      w[p] = numbers_of<kWeight, kUnpacked>(blocks + p * panel_bytes, index, g);
 #pragma GCC unroll 16
     for (std::int64_t r = 0; r < kRows; ++r) {
       const __m512i group = broadcast_group(x[r * stride].quants + g * 4);

@@ -112,4 +112,44 @@ HONE_INLINE Vec16i dot_group(const std::byte* blocks, std::int64_t index, std::i
   }
 }
 
+// Blocks of one panel unpacked: what many rows share is unpacked once for all of them. Group g of block b
+// lies at (b * 8 + g) * 64.
+inline constexpr std::int64_t kUnpackedBlocks = 8;
+template <DType kWeight>
+struct UnpackedBlocks {
+  alignas(64) std::byte numbers[kUnpackedBlocks * 512];
+  Vec16 scale[kUnpackedBlocks * DotFormat<kWeight>::kParts];
+  Vec16 minimum[kUnpackedBlocks];
+};
+
+// `count` <= kUnpackedBlocks blocks of `panel` from `first` on.
+template <DType kWeight>
+HONE_INLINE void unpack_blocks(const std::byte* panel, const PanelShape& shape, std::int64_t first,
+                               std::int64_t count, UnpackedBlocks<kWeight>& out) {
+  using Format = DotFormat<kWeight>;
+  auto* numbers = reinterpret_cast<std::int32_t*>(out.numbers);
+  for (std::int64_t done = 0; done < count; done += Format::kBlocks) {
+    const std::int64_t s = (first + done) / Format::kBlocks;
+    DotScales<kWeight> scales;
+    read_scales<kWeight>(panel, shape, s, scales);
+    for (std::int64_t i = 0; i < Format::kBlocks * Format::kParts; ++i)
+      out.scale[done * Format::kParts + i] = scales.scale[i];
+    const std::byte* blocks = dot_blocks_at<kWeight>(panel, shape, s);
+    for (std::int64_t index = 0; index < Format::kBlocks; ++index) {
+      if constexpr (Format::kMinimum) out.minimum[done + index] = scales.minimum[index];
+#pragma GCC unroll 8
+      for (std::int64_t g = 0; g < 8; ++g)
+        store_i(numbers + ((done + index) * 8 + g) * 16, dot_group<kWeight>(blocks, index, g));
+    }
+  }
+}
+
+// Group g of block `index`, from where the numbers are.
+template <DType kWeight, bool kUnpacked>
+HONE_INLINE Vec16i numbers_of(const std::byte* blocks, std::int64_t index, std::int64_t g) {
+  if constexpr (kUnpacked)
+    return load_i(reinterpret_cast<const std::int32_t*>(blocks) + (index * 8 + g) * 16);
+  return dot_group<kWeight>(blocks, index, g);
+}
+
 }  // namespace hone::kernels::HONE_ISA_NAMESPACE

@@ -21,7 +21,7 @@ HONE_INLINE Vec16i add_group_dot(Vec16i four, const std::int8_t* x, Vec16i sum) 
   return sum;
 }
 
-template <DType kWeight, int kRows, int kPanels>
+template <DType kWeight, bool kUnpacked, int kRows, int kPanels>
 HONE_INLINE void dot_part(const std::byte* blocks, std::int64_t panel_bytes, std::int64_t index, int part,
                           const BlockQ8A* x, std::int64_t stride, Vec16i (&out)[kRows][kPanels]) {
   using Format = DotFormat<kWeight>;
@@ -34,8 +34,8 @@ HONE_INLINE void dot_part(const std::byte* blocks, std::int64_t panel_bytes, std
       Vec16i sum = broadcast_i(offset / 128 * Format::kZero);
       for (std::int64_t i = 0; i < kGroups; ++i) {
         const std::int64_t g = part * kGroups + i;
-        sum =
-            add_group_dot(dot_group<kWeight>(blocks + p * panel_bytes, index, g), block.quants + g * 4, sum);
+        sum = add_group_dot(numbers_of<kWeight, kUnpacked>(blocks + p * panel_bytes, index, g),
+                            block.quants + g * 4, sum);
       }
       out[r][p] = sum;
     }

@@ -16,22 +16,22 @@
 
 namespace hone::kernels::HONE_ISA_NAMESPACE {
 
-template <DType kWeight, int kRows, int kPanels>
+// Block `index` of those at `blocks`. scale[p] and minimum[p] are of panel p, the first of them of block 0.
+template <DType kWeight, bool kUnpacked, int kRows, int kPanels>
 HONE_INLINE void add_block(const BlockQ8A* x, std::int64_t x_stride, const std::byte* blocks,
-                           std::int64_t panel_bytes, std::int64_t index, const DotScales<kWeight>* scales,
-                           Vec16 (&acc)[kRows][kPanels]) {
+                           std::int64_t panel_bytes, std::int64_t index, const Vec16* const (&scale)[kPanels],
+                           const Vec16* const (&minimum)[kPanels], Vec16 (&acc)[kRows][kPanels]) {
   using Format = DotFormat<kWeight>;
 #pragma GCC unroll 2
   for (int part = 0; part < Format::kParts; ++part) {
     Vec16i dots[kRows][kPanels];
-    dot_part<kWeight, kRows, kPanels>(blocks, panel_bytes, index, part, x, x_stride, dots);
+    dot_part<kWeight, kUnpacked, kRows, kPanels>(blocks, panel_bytes, index, part, x, x_stride, dots);
 #pragma GCC unroll 16
     for (std::int64_t r = 0; r < kRows; ++r) {
       const Vec16 x_scale = broadcast(x[r * x_stride].scale);
 #pragma GCC unroll 16
       for (int p = 0; p < kPanels; ++p) {
-        const Vec16 scale = mul(scales[p].scale[index * Format::kParts + part], x_scale);
-        acc[r][p] = fma(to_f32(dots[r][p]), scale, acc[r][p]);
+        acc[r][p] = fma(to_f32(dots[r][p]), mul(scale[p][index * Format::kParts + part], x_scale), acc[r][p]);
       }
     }
   }
@@ -40,7 +40,7 @@ HONE_INLINE void add_block(const BlockQ8A* x, std::int64_t x_stride, const std::
     for (std::int64_t r = 0; r < kRows; ++r) {
       const Vec16 x_sum = broadcast(x[r * x_stride].sum);
 #pragma GCC unroll 16
-      for (int p = 0; p < kPanels; ++p) acc[r][p] = fma(scales[p].minimum[index], x_sum, acc[r][p]);
+      for (int p = 0; p < kPanels; ++p) acc[r][p] = fma(minimum[p][index], x_sum, acc[r][p]);
     }
   }
 }
@@ -52,35 +52,36 @@ inline constexpr int kRowsOfOneStream = 2;
 
 // In that stream weights are asked for so many bytes before they are read: the hardware follows no stream
 // across a page, and loses it during what comes after the products of a tile. Behind a panel lies the next,
-// so only a tile's first panel starts unasked. Measured (Zen 5, 0.5B): q8_0 +5 %, q4_0 +15 %.
+// so only a tile's first panel starts unasked. Measured (Zen 5, 0.5B): q8_0 +5 %, q4_0 +15 %; 2 KiB and 8 KiB
+// are up to 10 % worse.
 inline constexpr std::int64_t kAhead = 4096;
 
-// sums[p * kTileRows + r] [16] of kRows rows of x (x_stride blocks apart) and kPanels panels.
-template <DType kWeight, int kRows, int kPanels>
-static void matmul_rows_int8(const BlockQ8A* x, std::int64_t x_stride, const std::byte* panel,
-                             const PanelShape& shape, std::int64_t blocks, float* sums) {
-  constexpr std::int64_t kBlocks = DotFormat<kWeight>::kBlocks;
-  Vec16 acc[kRows][kPanels];
+// Blocks [first, first + count) of panels behind one another.
+struct BlockRange {
+  const std::byte* panel;
+  const PanelShape& shape;
+  std::int64_t first, count;
+};
+
+// Many rows read a panel from far once, for the first of them: the others find it near. Each group of rows
+// asks for its share of what comes next, line by line between its blocks.
+HONE_INLINE void fetch_line(const std::byte* from) {
+  __builtin_prefetch(from, 0, 2);
+}
+
+// sums[p * kTileRows + r] [16] of kRows rows and kPanels panels: from zero where the range starts at block 0,
+// else what is there is gone on with.
+template <int kRows, int kPanels>
+HONE_INLINE void load_sums(const BlockRange& range, const float* sums, Vec16 (&acc)[kRows][kPanels]) {
 #pragma GCC unroll 16
   for (std::int64_t r = 0; r < kRows; ++r) {
 #pragma GCC unroll 16
-    for (int p = 0; p < kPanels; ++p) acc[r][p] = zero16();
+    for (int p = 0; p < kPanels; ++p)
+      acc[r][p] = range.first == 0 ? zero16() : load(sums + (std::int64_t{p} * kTileRows + r) * 16);
   }
-  for (std::int64_t s = 0; s < blocks / kBlocks; ++s) {
-    DotScales<kWeight> scales[kPanels];
-    for (int p = 0; p < kPanels; ++p) read_scales<kWeight>(panel + p * shape.bytes, shape, s, scales[p]);
-    const std::byte* stored = dot_blocks_at<kWeight>(panel, shape, s);
-    if constexpr (kRows <= kRowsOfOneStream) {
-      for (int p = 0; p < kPanels; ++p) {
-        const std::byte* ahead = stored + p * shape.bytes + kAhead;
-        for (std::int64_t i = 0; i < kStoredBytes<kWeight>; i += 64) __builtin_prefetch(ahead + i);
-      }
-    }
-    for (std::int64_t index = 0; index < kBlocks; ++index) {
-      add_block<kWeight, kRows, kPanels>(x + s * kBlocks + index, x_stride, stored, shape.bytes, index,
-                                         scales, acc);
-    }
-  }
+}
+template <int kRows, int kPanels>
+HONE_INLINE void store_sums(const Vec16 (&acc)[kRows][kPanels], float* sums) {
 #pragma GCC unroll 16
   for (std::int64_t r = 0; r < kRows; ++r) {
 #pragma GCC unroll 16
@@ -88,20 +89,109 @@ static void matmul_rows_int8(const BlockQ8A* x, std::int64_t x_stride, const std
   }
 }
 
+// x is at the range's first block (x_stride blocks from row to row).
+template <DType kWeight, int kRows, int kPanels>
+static void add_packed(const BlockQ8A* x, std::int64_t x_stride, const BlockRange& range, std::int64_t group,
+                       float* sums) {
+  constexpr std::int64_t kBlocks = DotFormat<kWeight>::kBlocks;
+  constexpr std::int64_t kLinesOfAll = kPanels * kStoredBytes<kWeight> / 64;
+  constexpr std::int64_t kGroups = kTileRows / kDotRows;
+  constexpr std::int64_t kLines = kLinesOfAll < kGroups ? 1 : kLinesOfAll / kGroups;
+  const std::byte* next = range.panel + kPanels * range.shape.bytes + group * range.count * kLines * 64;
+  Vec16 acc[kRows][kPanels];
+  load_sums<kRows, kPanels>(range, sums, acc);
+  for (std::int64_t done = 0; done < range.count; done += kBlocks) {
+    const std::int64_t s = (range.first + done) / kBlocks;
+    DotScales<kWeight> scales[kPanels];
+    const Vec16* scale[kPanels];
+    const Vec16* minimum[kPanels];
+    for (int p = 0; p < kPanels; ++p) {
+      read_scales<kWeight>(range.panel + p * range.shape.bytes, range.shape, s, scales[p]);
+      scale[p] = scales[p].scale;
+      minimum[p] = scales[p].minimum;
+    }
+    const std::byte* stored = dot_blocks_at<kWeight>(range.panel, range.shape, s);
+    if constexpr (kRows <= kRowsOfOneStream) {
+      for (int p = 0; p < kPanels; ++p) {
+        const std::byte* ahead = stored + p * range.shape.bytes + kAhead;
+        for (std::int64_t i = 0; i < kStoredBytes<kWeight>; i += 64) __builtin_prefetch(ahead + i);
+      }
+    }
+    if (kRows == kDotRows && group < kLinesOfAll) {
+      for (std::int64_t i = 0; i < kLines; ++i) fetch_line(next + (done * kLines + i) * 64);
+    }
+    for (std::int64_t index = 0; index < kBlocks; ++index) {
+      add_block<kWeight, false, kRows, kPanels>(x + done + index, x_stride, stored, range.shape.bytes, index,
+                                                scale, minimum, acc);
+    }
+  }
+  store_sums<kRows, kPanels>(acc, sums);
+}
+
+template <DType kWeight, int kRows, int kPanels>
+static void add_unpacked(const BlockQ8A* x, std::int64_t x_stride, const BlockRange& range,
+                         const UnpackedBlocks<kWeight> (&blocks)[kPanels], std::int64_t group, float* sums) {
+  Vec16 acc[kRows][kPanels];
+  load_sums<kRows, kPanels>(range, sums, acc);
+  const Vec16* scale[kPanels];
+  const Vec16* minimum[kPanels];
+  for (int p = 0; p < kPanels; ++p) {
+    scale[p] = blocks[p].scale;
+    minimum[p] = blocks[p].minimum;
+  }
+  constexpr std::int64_t kBlocks = DotFormat<kWeight>::kBlocks;
+  const std::byte* next =
+      dot_blocks_at<kWeight>(range.panel, range.shape, (range.first + range.count) / kBlocks);
+  const std::int64_t lines = range.count / kBlocks * kStoredBytes<kWeight> / 64;
+  for (std::int64_t index = 0; index < range.count; ++index) {
+    const std::int64_t line = group * range.count + index;
+    if (kRows == kDotRows && line < lines) {
+      for (int p = 0; p < kPanels; ++p) fetch_line(next + p * range.shape.bytes + line * 64);
+    }
+    add_block<kWeight, true, kRows, kPanels>(x + index, x_stride, blocks[0].numbers,
+                                             sizeof(UnpackedBlocks<kWeight>), index, scale, minimum, acc);
+  }
+  store_sums<kRows, kPanels>(acc, sums);
+}
+
+// Cuts `rows` rows into what the inner loops take: add.operator()<count>(first row).
+template <class Add>
+HONE_INLINE void for_dot_rows(int rows, const Add& add) {
+  std::int64_t r = 0;
+  for (; r + kDotRows <= rows; r += kDotRows) add.template operator()<kDotRows>(r);
+  for (; r + 2 <= rows; r += 2) add.template operator()<2>(r);
+  if (r < rows) add.template operator()<1>(r);
+}
+
+// Formats whose numbers lie scattered are unpacked once for all rows of the tile.
+template <DType kWeight, int kPanels>
+static void add_range(const BlockQ8A* x, std::int64_t x_stride, const BlockRange& range, int rows,
+                      float* sums) {
+  if constexpr (DotFormat<kWeight>::kWords) {
+    UnpackedBlocks<kWeight> blocks[kPanels];
+    for (int p = 0; p < kPanels; ++p)
+      unpack_blocks(range.panel + p * range.shape.bytes, range.shape, range.first, range.count, blocks[p]);
+    for_dot_rows(rows, [&]<int kRows>(std::int64_t r) {
+      add_unpacked<kWeight, kRows, kPanels>(x + r * x_stride, x_stride, range, blocks, r / kDotRows,
+                                            sums + r * 16);
+    });
+  } else {
+    for_dot_rows(rows, [&]<int kRows>(std::int64_t r) {
+      add_packed<kWeight, kRows, kPanels>(x + r * x_stride, x_stride, range, r / kDotRows, sums + r * 16);
+    });
+  }
+}
+
 template <DType kWeight, int kPanels>
 static void matmul_panels_int8(const BlockQ8A* x, std::int64_t x_stride, const std::byte* panel,
                                const PanelShape& shape, std::int64_t blocks, int rows, float* sums) {
-  std::int64_t r = 0;
-  for (; r + kDotRows <= rows; r += kDotRows) {
-    matmul_rows_int8<kWeight, kDotRows, kPanels>(x + r * x_stride, x_stride, panel, shape, blocks,
-                                                 sums + r * 16);
-  }
-  for (; r + 2 <= rows; r += 2) {
-    matmul_rows_int8<kWeight, 2, kPanels>(x + r * x_stride, x_stride, panel, shape, blocks, sums + r * 16);
-  }
-  if (r < rows) {
-    matmul_rows_int8<kWeight, 1, kPanels>(x + r * x_stride, x_stride, panel, shape, blocks, sums + r * 16);
-  }
+  const std::int64_t step = DotFormat<kWeight>::kWords ? kUnpackedBlocks : blocks;
+  std::int64_t first = 0;
+  do {  // once with no blocks at all: the sums are zero then
+    const std::int64_t count = blocks - first < step ? blocks - first : step;
+    add_range<kWeight, kPanels>(x + first, x_stride, {panel, shape, first, count}, rows, sums);
+    first += step;
+  } while (first < blocks);
 }
 
 // The sums of `rows` <= kTileRows rows of x (x_stride blocks apart) with `panels` panels behind one another:
@@ -111,15 +201,22 @@ static void matmul_tile_int8(const BlockQ8A* x, std::int64_t x_stride, const std
                              std::int64_t k_count, int rows, std::int64_t panels, float* sums) {
   const PanelShape shape = panel_shape(kWeight, k_count);
   const std::int64_t blocks = k_count / 32;
+  if (rows <= kRowsOfOneStream) {
+    for (std::int64_t p = 0; p < panels; ++p) {
+      const BlockRange range = {panel + p * shape.bytes, shape, 0, blocks};
+      float* to = sums + p * kTileRows * 16;
+      if (rows == 1) add_packed<kWeight, 1, 1>(x, x_stride, range, 0, to);
+      if (rows == 2) add_packed<kWeight, 2, 1>(x, x_stride, range, 0, to);
+    }
+    return;
+  }
   std::int64_t p = 0;
-  for (; rows > kRowsOfOneStream && p + kDotPanels <= panels; p += kDotPanels) {
+  for (; p + kDotPanels <= panels; p += kDotPanels)
     matmul_panels_int8<kWeight, kDotPanels>(x, x_stride, panel + p * shape.bytes, shape, blocks, rows,
                                             sums + p * kTileRows * 16);
-  }
-  for (; p < panels; ++p) {
+  for (; p < panels; ++p)
     matmul_panels_int8<kWeight, 1>(x, x_stride, panel + p * shape.bytes, shape, blocks, rows,
                                    sums + p * kTileRows * 16);
-  }
 }
 
 HONE_INLINE void matmul_tile_int8_of(DType weight, const BlockQ8A* x, std::int64_t x_stride,

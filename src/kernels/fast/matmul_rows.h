@@ -9,7 +9,7 @@
 namespace hone::kernels::HONE_ISA_NAMESPACE {
 
 // Rows of one tile: a multiple of every row count of the inner kernels.
-inline constexpr int kTileRows = 48;
+inline constexpr int kTileRows = 96;
 
 // Panels of one tile: many rows share what is loaded for them; few are bound by reading weights, and more
 // tiles are better shared.
