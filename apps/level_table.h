@@ -23,7 +23,7 @@ struct StepSizes {
   std::int64_t tokens = 512;
   std::int64_t context = 512;
 
-  Bindings bindings() const { return {{'B', batch}, {'T', tokens}, {'C', context}, {'R', batch}}; }
+  Bindings bindings() const { return sizes_of_step(batch, tokens, context, batch); }
 };
 
 Result<LevelNumbers> level_numbers(const Checkpoint& checkpoint, EngineOptions options, Level level,

@@ -279,9 +279,8 @@ Status run(BenchFlags& flags) {
   const Target target = plan.target;
   const Rates rates = HONE_TRY(measure(*session, flags));
   const std::int64_t chunk = std::min(flags.prompt, plan.bound.find('T').value_or(1));
-  const PlannedCost decode =
-      HONE_TRY(planned_cost(plan, {{'B', 1}, {'T', 1}, {'C', flags.prompt}, {'R', 1}}));
-  const PlannedCost prefill = HONE_TRY(planned_cost(plan, {{'B', 1}, {'T', chunk}, {'C', chunk}, {'R', 1}}));
+  const PlannedCost decode = HONE_TRY(planned_cost(plan, sizes_of_step(1, 1, flags.prompt, 1)));
+  const PlannedCost prefill = HONE_TRY(planned_cost(plan, sizes_of_step(1, chunk, chunk, 1)));
   const Peaks peaks = HONE_TRY(
       measure_peaks(session->executor().pool(), plan.target.isa, static_cast<std::int64_t>(decode.bytes)));
   const bool int8 = session->model().precision.int8_activations;

@@ -146,10 +146,8 @@ Result<Bindings> plan_bound(const ModelConfig& config, const EngineOptions& opti
                       fmt::format("at most {}", config.context_length), context);
   }
   const std::int64_t chunk = std::min(options.chunk, context);
-  return Bindings{{'B', options.batch},
-                  {'T', chunk},
-                  {'C', context},
-                  {'R', options.all_logits ? chunk * options.batch : options.batch}};
+  return sizes_of_step(options.batch, chunk, context,
+                       options.all_logits ? chunk * options.batch : options.batch);
 }
 
 Result<OptimisedModel> optimise(const Checkpoint& checkpoint, const EngineOptions& options,

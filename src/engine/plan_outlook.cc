@@ -71,6 +71,7 @@ std::vector<Candidate> candidates(const EngineOptions& options, const Plan& plan
 Result<StepWork> step_work(const Plan& plan, std::int64_t tokens) {
   Bindings sizes = plan.bound;
   sizes.set('T', tokens);
+  sizes.set('N', tokens * sizes.find('B').value_or(1));
   StepWork work;
   work.tokens = tokens;
   work.launches = plan.launches();

@@ -8,7 +8,11 @@
 namespace hone {
 
 Bindings bindings_of(const StepRecord& step) {
-  return {{'B', step.sequences}, {'T', step.tokens}, {'C', step.context}, {'R', step.rows}};
+  return {{'B', step.sequences},
+          {'T', step.tokens},
+          {'C', step.context},
+          {'R', step.rows},
+          {'N', step.all_tokens}};
 }
 
 Result<std::vector<TensorView>> operand_views(const Step& step, const Bindings& bindings) {

@@ -85,7 +85,7 @@ constexpr std::int64_t kLongStep = 4096;
 constexpr std::int64_t kLongestTile = 1024;
 
 Bindings long_step(std::int64_t tokens, std::int64_t rows) {
-  return {{'B', 1}, {'T', tokens}, {'C', tokens}, {'R', rows}};
+  return sizes_of_step(1, tokens, tokens, rows);
 }
 
 // Whether the launch computes more than it moves, where there are tokens enough. A gather does not.
@@ -166,7 +166,7 @@ class Joiner {
   Status add_step(const StepRecord& record) {
     PhaseProfile& phase = out_.phases[at(record.phase)];
     ++phase.steps;
-    phase.tokens += record.sequences * record.tokens;
+    phase.tokens += record.all_tokens;
     const Bindings bindings = bindings_of(record);
     for (std::size_t i = 0; i < plan_.steps.size(); ++i) {
       const Step& step = plan_.steps[i];
@@ -176,9 +176,9 @@ class Joiner {
       cost.operations += static_cast<double>(HONE_TRY(step.operations.evaluate(bindings)));
       cost.tiles += static_cast<double>(HONE_TRY(tiles_of(step, bindings)));
       const std::int64_t tile = facts_[i].tile_tokens;
-      cost.tokens += static_cast<double>(record.tokens);
-      cost.tile_room +=
-          static_cast<double>(tile > 0 ? (record.tokens + tile - 1) / tile * tile : record.tokens);
+      const std::int64_t tokens = record.all_tokens;
+      cost.tokens += static_cast<double>(tokens);
+      cost.tile_room += static_cast<double>(tile > 0 ? (tokens + tile - 1) / tile * tile : tokens);
     }
     return {};
   }
@@ -393,7 +393,7 @@ Result<MachineLimits> measure_limits(Session& session) {
   }
   ThreadPool& pool = session.executor().pool();
   const Plan& plan = session.model().plan;
-  const PlannedCost decode = HONE_TRY(planned_cost(plan, {{'B', 1}, {'T', 1}, {'C', 1}, {'R', 1}}));
+  const PlannedCost decode = HONE_TRY(planned_cost(plan, sizes_of_step(1, 1, 1, 1)));
   const Peaks peaks = HONE_TRY(measure_peaks(pool, plan.target.isa, static_cast<std::int64_t>(decode.bytes)));
   constexpr int kTrials = 21;
   constexpr int kLaunches = 100;

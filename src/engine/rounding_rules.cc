@@ -255,7 +255,10 @@ Deviation of_state_append(const RoundingSite& site) {
   for (std::int64_t i = 0; i < std::ssize(positions); ++i) {
     const auto position = static_cast<std::int64_t>(positions[static_cast<std::size_t>(i)]);
     if (position < 0) continue;
-    std::copy_n(rows.begin() + i * width, width, out.begin() + (i / tokens * shape[1] + position) * width);
+    const bool flat = site.inputs.size() == 4;
+    const std::int64_t sequence =
+        flat ? static_cast<std::int64_t>(site.inputs[3]->values[static_cast<std::size_t>(i)]) : i / tokens;
+    std::copy_n(rows.begin() + i * width, width, out.begin() + (sequence * shape[1] + position) * width);
   }
   return out;
 }

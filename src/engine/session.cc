@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "base/machine.h"
+#include "engine/profile_memory.h"
 #include "file/open.h"
 #include "graph/op_row.h"
 #include "tokens/load_tokenizer.h"
@@ -148,33 +149,55 @@ std::vector<Session::MeasuredItem> Session::measured_items() const {
   return out;
 }
 
+Session::Places Session::places_of(std::span<const std::vector<std::int32_t>> ids,
+                                   std::int64_t tokens) const {
+  Places places;
+  places.flat = std::ranges::find(model_.plan.inputs, "sequence", &Port::name) != model_.plan.inputs.end();
+  std::int64_t first = 0;
+  for (const std::vector<std::int32_t>& of_sequence : ids) {
+    places.first.push_back(first);
+    places.room.push_back(places.flat ? std::ssize(of_sequence) : tokens);
+    first += places.room.back();
+  }
+  return places;
+}
+
 Status Session::fill_inputs(std::span<const std::vector<std::int32_t>> ids,
                             std::span<const std::int64_t> past, std::span<const Row> rows,
-                            std::span<const std::int64_t> lengths, std::int64_t tokens) {
-  const std::span<std::byte> id_bytes = HONE_TRY(executor_->input("ids"));
-  const std::span<std::byte> position_bytes = HONE_TRY(executor_->input("positions"));
-  const std::span<std::byte> row_bytes = HONE_TRY(executor_->input("rows"));
-  auto* id_data = reinterpret_cast<std::int32_t*>(id_bytes.data());              // [B,T]
-  auto* position_data = reinterpret_cast<std::int32_t*>(position_bytes.data());  // [B,T]
-  auto* row_data = reinterpret_cast<std::int32_t*>(row_bytes.data());            // [R]
+                            std::span<const std::int64_t> lengths, const Places& places) {
+  const auto integers = [this](std::string_view name) -> Result<std::int32_t*> {
+    const std::span<std::byte> bytes = HONE_TRY(executor_->input(name));
+    return reinterpret_cast<std::int32_t*>(bytes.data());
+  };
+  std::int32_t* id_data = HONE_TRY(integers("ids"));                                     // [B,T] or [1,N]
+  std::int32_t* position_data = HONE_TRY(integers("positions"));                         // as the ids
+  std::int32_t* sequence_data = places.flat ? HONE_TRY(integers("sequence")) : nullptr;  // [1,N]
+  std::int32_t* row_data = HONE_TRY(integers("rows"));                                   // [R]
   for (std::size_t b = 0; b < ids.size(); ++b) {
-    for (std::int64_t t = 0; t < tokens; ++t) {
-      const auto at = static_cast<std::int64_t>(b) * tokens + t;
-      const bool padding = t >= static_cast<std::int64_t>(ids[b].size());
+    for (std::int64_t t = 0; t < places.room[b]; ++t) {
+      const std::int64_t at = places.first[b] + t;
+      const bool padding = t >= std::ssize(ids[b]);
       id_data[at] = padding ? 0 : ids[b][static_cast<std::size_t>(t)];
       position_data[at] = padding ? -1 : static_cast<std::int32_t>(past[b] + t);
+      if (sequence_data != nullptr) sequence_data[at] = static_cast<std::int32_t>(b);
     }
   }
   for (std::size_t r = 0; r < rows.size(); ++r) {
-    row_data[r] = static_cast<std::int32_t>(rows[r].sequence * tokens + rows[r].index);
+    row_data[r] =
+        static_cast<std::int32_t>(places.first[static_cast<std::size_t>(rows[r].sequence)] + rows[r].index);
   }
-  if (!model_.config.depends_on_length()) return {};
-  const std::span<std::byte> length_bytes = HONE_TRY(executor_->input("lengths"));
-  auto* length_data = reinterpret_cast<std::int32_t*>(length_bytes.data());  // [B]
+  return model_.config.depends_on_length() ? fill_lengths(ids, past, lengths, places) : Status{};
+}
+
+Status Session::fill_lengths(std::span<const std::vector<std::int32_t>> ids,
+                             std::span<const std::int64_t> past, std::span<const std::int64_t> lengths,
+                             const Places& places) {
+  const std::span<std::byte> bytes = HONE_TRY(executor_->input("lengths"));
+  auto* data = reinterpret_cast<std::int32_t*>(bytes.data());  // [B], or [1,N]
   for (std::size_t b = 0; b < ids.size(); ++b) {
-    const std::int64_t length =
-        lengths.empty() ? past[b] + static_cast<std::int64_t>(ids[b].size()) : lengths[b];
-    length_data[b] = static_cast<std::int32_t>(length);
+    const std::int64_t length = lengths.empty() ? past[b] + std::ssize(ids[b]) : lengths[b];
+    std::int32_t* of_sequence = data + (places.flat ? places.first[b] : static_cast<std::int64_t>(b));
+    std::fill_n(of_sequence, places.flat ? places.room[b] : 1, static_cast<std::int32_t>(length));
   }
   return {};
 }
@@ -186,10 +209,12 @@ Result<std::span<const float>> Session::step(std::span<const std::vector<std::in
   if (recorder_ != nullptr) record.begin_ns = now_nanoseconds();
   PartClock clock(recorder_);
   std::int64_t tokens = 0;
+  std::int64_t all_tokens = 0;
   std::int64_t context = 1;
   for (std::size_t b = 0; b < ids.size(); ++b) {
     const auto count = static_cast<std::int64_t>(ids[b].size());
     tokens = std::max(tokens, count);
+    all_tokens += count;
     context = std::max(context, past[b] + count);
     for (const std::int32_t id : ids[b]) {
       if (id >= 0 && id < model_.config.vocabulary) continue;
@@ -215,11 +240,12 @@ Result<std::span<const float>> Session::step(std::span<const std::vector<std::in
     return Error{ErrorCode::BadInput, Fault::User, "prompt", "a step needs a token", "1 or more", "0", {}};
   record.sequences = std::ssize(ids);
   record.tokens = tokens;
+  record.all_tokens = all_tokens;
   record.context = context;
   record.rows = std::ssize(rows);
-  HONE_TRY(executor_->bind({{'B', record.sequences}, {'T', tokens}, {'C', context}, {'R', record.rows}}));
+  HONE_TRY(executor_->bind(bindings_of(record)));
   clock.mark(Part::Bind);
-  HONE_TRY(fill_inputs(ids, past, rows, lengths, tokens));
+  HONE_TRY(fill_inputs(ids, past, rows, lengths, places_of(ids, tokens)));
   clock.mark(Part::Inputs);
   const std::int64_t launches = executor_->launches();
   executor_->run(recorder_);

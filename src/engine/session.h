@@ -55,8 +55,10 @@ class Session {
 
   // One token of a step: which row of the batch, its id, its position in its sequence.
   // `ids[b]`: the tokens of sequence b in this step, which follow `past[b]` tokens that its state holds
-  // already; they may differ in number (the rest is padding), and some may be empty, but not all. `rows`:
-  // which tokens' logits are wanted, as (sequence, index in its ids).
+  // already; they may differ in number, and some may be empty, but not all. What is computed are these
+  // tokens, where flatten-tokens has rewritten the graph; where not, as many of each sequence as of the
+  // longest, the rest of which is padding. `rows`: which tokens' logits are wanted, as (sequence, index in
+  // its ids).
   struct Row {
     std::int64_t sequence = 0;
     std::int64_t index = 0;
@@ -77,8 +79,17 @@ class Session {
 
  private:
   Session() = default;
+  // Where the tokens of a step stand: sequence b has those from `first[b]` on, `room[b]` of them with
+  // padding.
+  struct Places {
+    std::vector<std::int64_t> first, room;
+    bool flat = false;
+  };
+  Places places_of(std::span<const std::vector<std::int32_t>> ids, std::int64_t tokens) const;
   Status fill_inputs(std::span<const std::vector<std::int32_t>> ids, std::span<const std::int64_t> past,
-                     std::span<const Row> rows, std::span<const std::int64_t> lengths, std::int64_t tokens);
+                     std::span<const Row> rows, std::span<const std::int64_t> lengths, const Places& places);
+  Status fill_lengths(std::span<const std::vector<std::int32_t>> ids, std::span<const std::int64_t> past,
+                      std::span<const std::int64_t> lengths, const Places& places);
 
   EngineOptions options_;
   Recorder* recorder_ = nullptr;

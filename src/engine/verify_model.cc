@@ -165,7 +165,7 @@ class ModelVerifier {
     const std::int64_t rows = kSequenceCount * tokens_;
     yardstick_.plan.target = model.target;
     yardstick_.plan.level = options_.level;
-    yardstick_.plan.bound = {{'B', kSequenceCount}, {'T', tokens_}, {'C', tokens_}, {'R', rows}};
+    yardstick_.plan.bound = sizes_of_step(kSequenceCount, tokens_, tokens_, rows);
     report_.sequences = static_cast<int>(kSequenceCount);
     report_.tokens = tokens_;
     return {};
@@ -198,21 +198,29 @@ class ModelVerifier {
     std::vector<std::int32_t> ids;
     std::vector<std::int32_t> positions;
     std::vector<std::int32_t> rows;
+    std::vector<std::int32_t> sequence;
     for (std::int64_t i = 0; i < kSequenceCount * tokens_; ++i) {
+      sequence.push_back(static_cast<std::int32_t>(i / tokens_));
       const bool repeats = kSequences[i / tokens_].repeats;
       ids.push_back(ids_[repeats ? 0 : static_cast<std::size_t>(i % tokens_)]);
       positions.push_back(static_cast<std::int32_t>(i % tokens_));
       rows.push_back(static_cast<std::int32_t>(i));
     }
-    const std::vector<std::int32_t> lengths(static_cast<std::size_t>(kSequenceCount),
-                                            static_cast<std::int32_t>(tokens_));
-    const std::map<std::string_view, TensorData> by_name{
+    // Of each sequence, or in a flattened graph of each token.
+    const auto lengths_of = [this](std::int64_t count) {
+      const std::vector<std::int32_t> lengths(static_cast<std::size_t>(count),
+                                              static_cast<std::int32_t>(tokens_));
+      return tensor_of(DType::I32, {count}, lengths);
+    };
+    std::map<std::string_view, TensorData> by_name{
         {"ids", tensor_of(DType::I32, {kSequenceCount, tokens_}, ids)},
         {"positions", tensor_of(DType::I32, {kSequenceCount, tokens_}, positions)},
-        {"rows", tensor_of(DType::I32, {kSequenceCount * tokens_}, rows)},
-        {"lengths", tensor_of(DType::I32, {kSequenceCount}, lengths)}};
+        {"sequence", tensor_of(DType::I32, {kSequenceCount, tokens_}, sequence)},
+        {"rows", tensor_of(DType::I32, {kSequenceCount * tokens_}, rows)}};
     NamedTensors out;
     for (const GraphInput& input : graph.inputs) {
+      const bool of_sequences = graph.type(input.value).shape.size() == 1;
+      by_name["lengths"] = lengths_of(of_sequences ? kSequenceCount : kSequenceCount * tokens_);
       const auto found = by_name.find(input.name);
       if (input.kind == InputKind::Input && found != by_name.end())
         out[graph.value_name(input.value)] = found->second;
@@ -240,7 +248,8 @@ class ModelVerifier {
     PlanOptions reference = yardstick_.plan;
     reference.level = Level::O0;
     NamedTensors& recorded = yardstick_.recorded;
-    recorded = step_inputs(graph);
+    // Those that a pass has brought in as well.
+    for (const Stage& stage : stages_) recorded.merge(step_inputs(stage.graph));
     const std::optional<ValueId> embedding = embedding_of(graph);
     if (embedding && graph.type(*embedding).dtype == DType::F32) {
       embedding_ = graph.value_name(*embedding);

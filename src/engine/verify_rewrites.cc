@@ -255,6 +255,7 @@ class Rewrites {
   Status compute_missing(const std::vector<std::string>& names) {
     std::vector<ValueId> targets;
     for (const std::string& name : names) {
+      if (!old_names_.contains(name)) continue;  // an input that the pass has brought in
       const ValueId value = old_names_[name];
       const std::vector<std::int64_t> shape =
           HONE_TRY(extents_of(before_.type(value), yardstick_.plan.bound));
@@ -305,10 +306,11 @@ class Rewrites {
     for (const GraphInput& input : side.cut.graph.inputs) {
       if (input.kind != InputKind::Input) continue;
       const TensorData* numbers = HONE_TRY(numbers_of(input.name));
+      const Type& type = side.cut.graph.type(input.value);
       // Both sides start from the old graph's type of the value.
-      const Type& old_type = before_.type(old_names_[input.name]);
+      const Type& old_type = old_names_.contains(input.name) ? before_.type(old_names_[input.name]) : type;
       const TensorData was = HONE_TRY(fitted(*numbers, old_type));
-      side.feeds[input.name] = HONE_TRY(fitted(was, side.cut.graph.type(input.value)));
+      side.feeds[input.name] = HONE_TRY(fitted(was, type));
     }
     side.results = HONE_TRY(run_graph(side.cut.graph, yardstick_.checkpoint, yardstick_.plan, side.feeds));
     return {};
@@ -318,6 +320,7 @@ class Rewrites {
   Result<std::map<std::string, std::vector<double>>> rounded_operands(const Side& side) {
     std::map<std::string, std::vector<double>> out;
     for (const auto& [name, tensor] : side.feeds) {
+      if (!old_names_.contains(name)) continue;
       const Type& old_type = before_.type(old_names_[name]);
       if (old_type.dtype == tensor.dtype) continue;
       const TensorData* numbers = HONE_TRY(numbers_of(name));

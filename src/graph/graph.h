@@ -9,8 +9,8 @@
 // - Types. A type is an element type and a shape; dims are integers or expressions over the graph's symbols
 //   (tensor/dim.h). There are no implicit conversions: elementwise ops take operands of one element type,
 //   `cast` changes it. Contractions (matmul, gather) read any float type and give f32.
-// - Symbols stand for integers >= 1: B sequences, T tokens of this step, C context after this step, R rows of
-// logits.
+// - Symbols stand for integers >= 1: B sequences, T tokens of each in this step, C context after this step, R
+// rows of logits, N tokens of all sequences of this step.
 // - Broadcast. Elementwise ops align shapes at the right; an axis of extent 1 (the integer, not a symbol)
 // repeats.
 // - Numbers. Floating point is IEEE 754, round to nearest even, subnormals kept. NaN spreads through
@@ -29,6 +29,9 @@
 //   the state as it was before stands before the assign.
 // - Padding. A token whose position is negative is padding: it is not stored into state, and its outputs are
 //   unspecified and never read.
+// - Flattened steps. A dense step has T tokens of each of B sequences, [B,T,..], the shorter ones padded; a
+//   flattened one has its N tokens behind one another, [1,N,..], and an input `sequence` i32 [1,N] that says
+//   whose each is: not descending, so that the tokens of a sequence stand together. States stay [B,C,..].
 #pragma once
 
 #include <cstdint>

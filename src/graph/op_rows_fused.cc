@@ -107,10 +107,11 @@ constexpr std::array kFusedRows{
     fused("layer_norm", 3, 3, "(x - mean) / sqrt(mean((x - mean)^2) + eps) * w + b along the last axis"),
     fused("softmax", 1, 1, "exp(x - max x) / sum along the last axis"),
     fused("rope", 3, 3, "pairs of x [B,T,..,E] turned by the angles whose cos and sin are [B,T,R/2]"),
-    fused("attention", 3, 4,
-          "softmax(scale * q k^T, keys c <= position) v: q [B,K,G,T,E], k [B,C,K,E], v [B,C,K,V], positions "
-          "[B,T] -> [B,T,K,G,V]; without positions all keys; `window` keys at most, scores capped by "
-          "`softcap`"),
+    fused(
+        "attention", 3, 5,
+        "softmax(scale * q k^T, keys c <= position) v: q [B,K,G,T,E], k [B,C,K,E], v [B,C,K,V], positions "
+        "[B,T] -> [B,T,K,G,V]; without positions all keys; with a sequence [1,N] of each row, q [1,K,G,N,E] "
+        "and positions [1,N]; `window` keys at most, scores capped by `softcap`"),
     fused("swiglu_mlp", 3, 3, "silu(x Wg^T) * (x Wu^T)"),
     fused("geglu_mlp", 3, 3, "gelu(x Wg^T) * (x Wu^T), gelu by tanh"),
     OpRow{.name = "projection",

@@ -209,21 +209,27 @@ Result<Types> infer_copy(const Node&, std::span<const Type> inputs) {
   return Types{inputs[0]};
 }
 
+// Rows of a dense step are [B,T,..], those of a flattened one [1,N,..] beside the sequence of each.
 Result<Types> infer_state_append(const Node&, std::span<const Type> inputs) {
   const Type& state = inputs[0];
   const Type& rows = inputs[1];
   const Type& positions = inputs[2];
+  const bool flat = inputs.size() == 4;
   if (state.dtype != rows.dtype)
     return type_error("state_append: the new rows have the state's element type");
   if (state.shape.size() < 2 || state.shape.size() != rows.shape.size() ||
-      !(state.shape[0] == rows.shape[0]) ||
+      !(rows.shape[0] == (flat ? Dim(1) : state.shape[0])) ||
       !std::equal(state.shape.begin() + 2, state.shape.end(), rows.shape.begin() + 2)) {
-    return type_error("state_append takes state [B,C,..], rows [B,T,..], positions [B,T]");
+    return type_error(
+        "state_append takes state [B,C,..], rows [B,T,..], positions [B,T]; or rows [1,N,..], "
+        "positions [1,N], sequence [1,N]");
   }
   if (positions.dtype != DType::I32 || positions.shape.size() != 2 ||
       !(positions.shape[0] == rows.shape[0]) || !(positions.shape[1] == rows.shape[1])) {
     return type_error("state_append: positions are i32 [B,T]", "i32[B,T]");
   }
+  if (flat && !(inputs[3] == positions))
+    return type_error("state_append: the sequence of each row is i32 [1,N]", type_to_string(positions));
   return Types{state};
 }
 
@@ -237,7 +243,9 @@ Dim assign_bytes(const Node&, std::span<const Type> inputs, std::span<const Type
 }
 
 Dim append_bytes(const Node&, std::span<const Type> inputs, std::span<const Type>) {
-  return type_bytes(inputs[1]) + type_bytes(inputs[2]);
+  Dim sum(0);
+  for (const Type& type : inputs.subspan(1)) sum = sum + type_bytes(type);
+  return sum;
 }
 
 constexpr OpRow view(std::string_view name, Result<Types> (*infer)(const Node&, std::span<const Type>),
@@ -321,13 +329,14 @@ constexpr std::array kPrimitiveRows{
           .op_class = OpClass::State,
           .primitive = true,
           .min_inputs = 3,
-          .max_inputs = 3,
+          .max_inputs = 4,
           .infer = infer_state_append,
           .aliases = 0,
           .operations = no_operations,
           .bytes_read = append_bytes,
           .summary =
-              "state [B,C,..] with rows [B,T,..] written at positions [B,T]; negative positions are skipped"},
+              "state [B,C,..] with rows [B,T,..] written at positions [B,T], or rows [1,N,..] at positions "
+              "[1,N] of sequences [1,N]; negative positions are skipped"},
     OpRow{.name = "state_assign",
           .op_class = OpClass::State,
           .primitive = true,

@@ -7,6 +7,7 @@ namespace {
 
 constexpr std::string_view kArity = "needs the op's number of inputs and outputs";
 constexpr std::string_view kStrided = "needs strided operands";
+constexpr std::string_view kSequence = "needs the sequence of each row as i32 [1,N]";
 
 bool has_arity(const Signature& signature, std::size_t inputs) {
   return signature.inputs.size() == inputs && signature.outputs.size() == 1;
@@ -28,6 +29,10 @@ bool has_elements_of_bytes(DType dtype) {
 
 bool is_strip_type(DType dtype) {
   return element_bytes(dtype) != 0 && dtype != DType::F8E4M3 && dtype != DType::F8E5M2;
+}
+
+bool is_sequence(const OperandSpec& operand) {
+  return operand.dtype == DType::I32 && rank_of(operand) == 2;
 }
 
 bool is_f32_row(const OperandSpec& operand) {
@@ -115,7 +120,7 @@ std::string_view accepts_rope(const Signature& signature) {
 }
 
 std::string_view accepts_state_append(const Signature& signature) {
-  if (!has_arity(signature, 3)) return kArity;
+  if (!has_arity(signature, 3) && !has_arity(signature, 4)) return kArity;
   if (!all_strided(signature)) return kStrided;
   const OperandSpec& state = signature.inputs[0];
   const OperandSpec& added = signature.inputs[1];
@@ -126,6 +131,7 @@ std::string_view accepts_state_append(const Signature& signature) {
   }
   if (rank_of(state) < 2 || rank_of(state) != rank_of(added)) return "needs state [B,C,..] and new [B,T,..]";
   if (positions.dtype != DType::I32 || rank_of(positions) != 2) return "needs i32 positions [B,T]";
+  if (signature.inputs.size() == 4 && !is_sequence(signature.inputs[3])) return kSequence;
   return {};
 }
 
@@ -178,7 +184,8 @@ std::string_view accepts_matmul_strided(const Signature& signature) {
 }
 
 std::string_view accepts_attention(const Signature& signature) {
-  if (!has_arity(signature, 4) && !has_arity(signature, 3)) return kArity;
+  if (signature.inputs.size() < 3 || signature.inputs.size() > 5 || signature.outputs.size() != 1)
+    return kArity;
   if (!all_strided(signature)) return kStrided;
   const OperandSpec& q = signature.inputs[0];
   const OperandSpec& k = signature.inputs[1];
@@ -190,9 +197,10 @@ std::string_view accepts_attention(const Signature& signature) {
   if (!is_contiguous_along_last_axis(k) || !is_contiguous_along_last_axis(v)) {
     return "needs keys and values contiguous along the last axis";
   }
-  if (signature.inputs.size() == 4 &&
+  if (signature.inputs.size() >= 4 &&
       (signature.inputs[3].dtype != DType::I32 || rank_of(signature.inputs[3]) != 2))
     return "needs i32 positions [B,T]";
+  if (signature.inputs.size() == 5 && !is_sequence(signature.inputs[4])) return kSequence;
   // Scratch is sized by G, E and V, which the planner must know.
   if (!is_constant_axis(q, 2) || !is_constant_axis(q, 4) || !is_constant_axis(v, 3))
     return "needs a constant number of heads and head size";

@@ -39,6 +39,12 @@ constexpr std::array kOrder{
     OrderRule{"fuse-elementwise", "fuse-rope", "it would take the products of the rotation"},
     OrderRule{"fuse-elementwise", "fuse-mlp", "it would take the gate"},
     OrderRule{"fuse-elementwise", "assign-precision", "it takes the casts into its launches"},
+    OrderRule{"flatten-tokens", "fuse-attention",
+              "only the fused attention reads the keys of each token's own sequence"},
+    OrderRule{"flatten-tokens", "fuse-rope", "it looks for tables of cosines [B,T,R/2]"},
+    OrderRule{"flatten-tokens", "fuse-epilogue", "it takes a state_append of rows [B,T,..]"},
+    OrderRule{"flatten-tokens", "merge-projections", "it joins projections as they are"},
+    OrderRule{"flatten-tokens", "fold-norm", "it joins projections as they are"},
     OrderRule{"dce", "fuse-elementwise", "it removes what the others leave without readers"},
 };
 

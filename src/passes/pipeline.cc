@@ -10,6 +10,7 @@
 #include "passes/assign_precision.h"
 #include "passes/cse.h"
 #include "passes/dce.h"
+#include "passes/flatten_tokens.h"
 #include "passes/fold_constants.h"
 #include "passes/fold_norm.h"
 #include "passes/fuse_attention.h"
@@ -129,6 +130,11 @@ constexpr std::array kPipeline{
             {SameBits, ""},
             Level::O2,
             "last of the fusions: it takes what no named pattern has claimed"},
+    PassRow{"flatten-tokens",
+            flatten_tokens,
+            {SameBits, ""},
+            Level::O2,
+            "after the fusions, which look for tokens and sequences as axes of their own"},
     PassRow{"dce",
             eliminate_dead_code,
             {SameBits, ""},

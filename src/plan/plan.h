@@ -136,10 +136,16 @@ struct Plan {
   std::string fallback_line() const;
 };
 
+// The symbols of a step of `batch` sequences with `tokens` tokens each: B, T, C, R, and N = B*T.
+inline Bindings sizes_of_step(std::int64_t batch, std::int64_t tokens, std::int64_t context,
+                              std::int64_t rows) {
+  return {{'B', batch}, {'T', tokens}, {'C', context}, {'R', rows}, {'N', batch * tokens}};
+}
+
 struct PlanOptions {
   Target target;
   Level level = Level::O3;
-  Bindings bound;  // B, T, C, R
+  Bindings bound;  // B, T, C, R, N
   // false: only sizes and launches are wanted (explain plans the graph after each pass): constants keep no
   // values.
   bool runnable = true;

@@ -58,6 +58,7 @@ struct StepRecord {
   std::int64_t begin_ns = 0;
   std::int64_t end_ns = 0;
   std::int64_t sequences = 0, tokens = 0, context = 0, rows = 0;  // B, T, C, R
+  std::int64_t all_tokens = 0;                                    // N
 };
 
 // All runs of one launch of the plan in one phase.

@@ -155,6 +155,25 @@ bool Dim::mentions(char letter) const {
   return letters.find(letter) != std::string::npos;
 }
 
+Dim Dim::substitute(char letter, const Dim& replacement) const {
+  if (!mentions(letter)) return *this;
+  const auto substituted = [&](const Atom& atom) {
+    if (atom.letter == letter) return replacement;
+    if (atom.letter != 0) return from_atom(atom);
+    Dim out = atom.compound->arguments[0].substitute(letter, replacement);
+    for (std::size_t i = 1; i < atom.compound->arguments.size(); ++i)
+      out = max(out, atom.compound->arguments[i].substitute(letter, replacement));
+    return atom.compound->kind == Compound::Kind::CeilDiv ? ceil_div(out, atom.compound->divisor) : out;
+  };
+  Dim sum(constant_);
+  for (const Term& term : terms_) {
+    Dim product(term.coefficient);
+    for (const Atom& atom : term.atoms) product = product * substituted(atom);
+    sum = sum + product;
+  }
+  return sum;
+}
+
 Result<std::int64_t> Dim::evaluate_atom(const Atom& atom, const Bindings& bindings) {
   if (atom.letter != 0) {
     const std::optional<std::int64_t> value = bindings.find(atom.letter);

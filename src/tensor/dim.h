@@ -22,8 +22,8 @@
 
 namespace hone {
 
-// A symbol: one letter, the axis letter of docs/words.md. B sequences, T tokens of this step, C context after
-// it.
+// A symbol: one letter, the axis letter of docs/words.md. B sequences, T tokens of each in this step, C
+// context after it, N tokens of all of them.
 struct Binding {
   char symbol;
   std::int64_t value;
@@ -64,6 +64,8 @@ class Dim {
   bool mentions(char letter) const;
   // Adds each symbol that occurs to `letters`, once.
   void collect_symbols(std::string& letters) const;
+  // With `replacement` wherever the symbol `letter` occurs.
+  Dim substitute(char letter, const Dim& replacement) const;
 
   // Bytes on the heap: its terms and their atoms (compounds, shared between dims, are not counted).
   std::int64_t heap_bytes() const;

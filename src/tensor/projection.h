@@ -49,6 +49,7 @@ inline constexpr std::int64_t kLargestHead = 256;
 
 // Attributes besides: "terms" (int; 2: x is q8a [..,2,K], two rows that are added up), "row_sums" (int, the
 // number of an input f32 [..,K/32]; absent: no folded norm), "eps" (real), "next_offset" (real); of all head
-// norms "head_eps" and "head_offset" (real).
+// norms "head_eps" and "head_offset" (real); "sequence" (int, the number of an input i32 [1,N]; absent: row
+// (b,t) is of sequence b): whose state each row is written to.
 
 }  // namespace hone

@@ -237,6 +237,52 @@ TEST_P(OneSetOfBits, WhateverTheNeighboursLengths) {
   }
 }
 
+// A step in which one sequence is at its prompt, one at a chunk of it, one decodes and one rests has the bits
+// of each alone, and of the dense form with padding.
+TEST_P(OneSetOfBits, InAMixedStep) {
+  const Ids prompt = long_prompt();
+  const std::vector<Ids> mixed{{prompt.begin(), prompt.begin() + 60},
+                               {prompt[5]},
+                               {},
+                               {prompt[9]},
+                               {prompt.begin(), prompt.begin() + 7}};
+  const std::vector<std::int64_t> past{0, 5, 0, 9, 0};
+  std::vector<Session::Row> rows;
+  for (std::size_t s = 0; s < mixed.size(); ++s) {
+    for (std::size_t t = 0; t < mixed[s].size(); ++t)
+      rows.push_back({static_cast<std::int64_t>(s), static_cast<std::int64_t>(t)});
+  }
+  EngineOptions options = options_of(detect_isa(), 2);
+  const std::unique_ptr<Session> one = open(options);
+  options.batch = std::ssize(mixed);
+  const std::unique_ptr<Session> flat = open(options);
+  options.disabled_passes = {"flatten-tokens"};
+  const std::unique_ptr<Session> dense = open(options);
+  ASSERT_TRUE(one != nullptr && flat != nullptr && dense != nullptr);
+  std::vector<float> logits;
+  for (Session* session : {flat.get(), dense.get()}) {
+    const std::vector<Ids> before{
+        {}, {prompt.begin(), prompt.begin() + 5}, {}, {prompt.begin(), prompt.begin() + 9}, {}};
+    const std::vector<Session::Row> last{{1, 4}};
+    ASSERT_TRUE(session->step(before, std::vector<std::int64_t>(5, 0), last).ok());
+    const Result<std::span<const float>> step = session->step(mixed, past, rows);
+    ASSERT_TRUE(step.ok()) << describe(step.error());
+    if (logits.empty()) logits.assign(step->begin(), step->end());
+    ASSERT_TRUE(same_bits(*step, logits)) << "the dense form differs";
+  }
+  std::size_t row = 0;
+  for (std::size_t s = 0; s < mixed.size(); ++s) {
+    if (mixed[s].empty()) continue;
+    const auto until = past[s] + std::ssize(mixed[s]);
+    const std::vector<float> alone = all_logits(*one, Ids(prompt.begin(), prompt.begin() + until), 128);
+    for (std::int64_t at = past[s]; at < until; ++at, ++row) {
+      ASSERT_TRUE(same_bits(row_of(logits, row, kVocabulary),
+                            row_of(alone, static_cast<std::size_t>(at), kVocabulary)))
+          << "token " << at << " of sequence " << s;
+    }
+  }
+}
+
 std::vector<DType> gguf_types() {
   std::vector<DType> all;
   for (const DType dtype : weight_types()) {

@@ -67,8 +67,7 @@ TEST_P(ProfileOf, CountsAndCostsAreThePlansOwn) {
   EXPECT_EQ(profile.phase(Phase::Decode).steps, kDecode);
   EXPECT_EQ(profile.phase(Phase::Prefill).all.launches, 2 * plan.launches());
   EXPECT_EQ(profile.phase(Phase::Decode).all.launches, kDecode * plan.launches());
-  const Bindings steps[] = {{{'B', 1}, {'T', 8}, {'C', 8}, {'R', 1}},
-                            {{'B', 1}, {'T', 3}, {'C', 11}, {'R', 1}}};
+  const Bindings steps[] = {sizes_of_step(1, 8, 8, 1), sizes_of_step(1, 3, 11, 1)};
   std::int64_t moved = 0;
   std::int64_t written = 0;
   std::int64_t operations = 0;
@@ -161,7 +160,7 @@ TEST(Profile, TheStateInUseIsThatOfTheTokensSoFar) {
   const Plan& plan = run->session->model().plan;
   std::int64_t whole = 0;
   for (const StateBuffer& buffer : plan.states) whole += buffer.bytes;
-  auto used = state_in_use(plan, {{'B', 1}, {'T', 1}, {'C', 14}, {'R', 1}});
+  auto used = state_in_use(plan, sizes_of_step(1, 1, 14, 1));
   ASSERT_TRUE(used.ok());
   EXPECT_EQ(*used * 64, whole * 14);
 }

@@ -123,7 +123,14 @@ inline bool has_op(const GraphRun& run, std::string_view op) {
   return std::find(run.ops.begin(), run.ops.end(), op) != run.ops.end();
 }
 
-// f32 and f16 inputs are drawn anew for each step; an i32 input [B,T] is the tokens' positions.
+// With N = B*T: every token of a step is one.
+inline Bindings with_all_tokens(Bindings bindings) {
+  bindings.set('N', bindings.find('B').value_or(1) * bindings.find('T').value_or(1));
+  return bindings;
+}
+
+// f32 and f16 inputs are drawn anew for each step; an i32 input [B,T] is the tokens' positions, or the
+// sequence of each in a flattened graph.
 inline Status fill_inputs(Executor& executor, const Plan& plan, const StepSizes& step) {
   for (const Port& port : plan.inputs) {
     const std::span<std::byte> bytes = HONE_TRY(executor.input(port.name));
@@ -131,7 +138,9 @@ inline Status fill_inputs(Executor& executor, const Plan& plan, const StepSizes&
       const std::int64_t tokens = step.bindings.find('T').value_or(1);
       auto* positions = reinterpret_cast<std::int32_t*>(bytes.data());
       for (std::size_t i = 0; i < bytes.size() / 4; ++i) {
-        positions[i] = static_cast<std::int32_t>(step.past + static_cast<std::int64_t>(i) % tokens);
+        const auto token = static_cast<std::int64_t>(i);
+        positions[i] =
+            static_cast<std::int32_t>(port.name == "sequence" ? token / tokens : step.past + token % tokens);
       }
       continue;
     }
@@ -169,12 +178,12 @@ inline Result<GraphRun> run_graph(std::string_view text, Level level, Isa isa, c
   options.disabled = choice.disabled;
   options.verify = true;
   HONE_TRY(run_pipeline(graph, options, context));
-  const Plan plan = HONE_TRY(make_plan(graph, {context.target, level, bound}));
+  const Plan plan = HONE_TRY(make_plan(graph, {context.target, level, with_all_tokens(bound)}));
   const std::unique_ptr<Executor> executor = HONE_TRY(Executor::create(plan, checkpoint, {}));
   GraphRun out;
   for (const Step& step : plan.steps) out.ops.push_back(step.op);
   for (const StepSizes& step : steps) {
-    HONE_TRY(executor->bind(step.bindings));
+    HONE_TRY(executor->bind(with_all_tokens(step.bindings)));
     HONE_TRY(fill_inputs(*executor, plan, step));
     executor->run();
     const std::span<const std::byte> bytes = HONE_TRY(executor->output("y"));

@@ -1,5 +1,6 @@
 // Attention against softmax in double, across ISA levels, and one row's bits under every change around it.
 #include <cmath>
+#include <numeric>
 
 #include "vector_test_support.h"
 
@@ -262,6 +263,89 @@ TEST_P(AttentionTest, PaddingGivesZerosAndDisturbsNothing) {
     std::fill_n(expected.begin() + padding * 120, 120, 0.0F);
   }
   ASSERT_EQ(rows_of(p), expected);
+}
+
+// A step of sequences with these numbers of tokens, flattened: the queries and outputs of each behind one
+// another, over the cache that `all` has.
+struct Flattened {
+  Tensor q, positions, sequence, out;
+
+  Flattened(Problem& all, const std::vector<std::int64_t>& lengths, std::int64_t tokens)
+      : q(DType::F32, {1, tokens, all.sizes.kv_heads, all.sizes.group, all.sizes.head}, 1, 4),
+        positions(DType::I32, {1, tokens}),
+        sequence(DType::I32, {1, tokens}),
+        out(DType::F32, {1, tokens, all.sizes.kv_heads, all.sizes.group, all.sizes.head}, 0, 4) {
+    const std::int64_t width = all.sizes.kv_heads * all.sizes.group * all.sizes.head;
+    std::int64_t at = 0;
+    for (std::size_t b = 0; b < lengths.size(); ++b) {
+      for (std::int64_t t = 0; t < lengths[b]; ++t, ++at) {
+        const std::int64_t from = static_cast<std::int64_t>(b) * all.sizes.tokens + t;
+        for (std::int64_t i = 0; i < width; ++i) q.set(at * width + i, all.q.get(from * width + i));
+        positions.set(at, all.positions.get(from));
+        sequence.set(at, static_cast<double>(b));
+      }
+    }
+  }
+  Launch launch(Problem& all) {
+    Launch launch = all.launch();
+    launch.inputs[0] = q.permuted({0, 2, 3, 1, 4});
+    launch.inputs[3] = positions.view();
+    launch.inputs.push_back(sequence.view());
+    launch.outputs = {out.view()};
+    return launch;
+  }
+};
+
+// Prompts beside single tokens, a sequence without any, a padding token, one sequence alone; blocks of 64, 21
+// and one token. A dense step computes each sequence in tiles of its own, whatever else there is.
+TEST_P(AttentionTest, AFlattenedStepHasTheBitsOfEachSequenceAlone) {
+  const std::vector<std::vector<std::int64_t>> steps{
+      {70, 1, 0, 5, 1}, {1, 1, 1, 1, 1}, {0, 0, 66, 0, 0}, {64, 64, 1, 65, 2}, {0, 0, 0, 0, 1}};
+  for (const std::int64_t group : {1, 3, 70}) {
+    Problem dense({5, 2, group, 70, 24, 150}, DType::F16, static_cast<std::uint64_t>(30 + group));
+    dense.window = group == 3 ? 40 : 0;
+    for (std::int64_t b = 0; b < 5; ++b) dense.place(b, b * 17);
+    dense.positions.set(3, -1);
+    run_fast(dense.launch(), GetParam());
+    const std::int64_t width = 2 * group * 24;
+    for (const std::vector<std::int64_t>& lengths : steps) {
+      const std::int64_t tokens = std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0});
+      Flattened flat(dense, lengths, tokens);
+      for (const int threads : {1, 3}) {
+        std::fill(flat.out.storage().begin(), flat.out.storage().end(), std::byte{0x55});
+        run_fast(flat.launch(dense), GetParam(), threads);
+        const float* row = flat.out.data<float>();
+        for (std::size_t b = 0; b < lengths.size(); ++b) {
+          const auto size = static_cast<std::size_t>(lengths[b] * width);
+          const float* expected = dense.out.data<float>() + static_cast<std::int64_t>(b) * 70 * width;
+          ASSERT_EQ(std::memcmp(row, expected, size * sizeof(float)), 0)
+              << "sequence " << b << " of " << testing::PrintToString(lengths) << ", " << group << " heads";
+          row += size;
+        }
+      }
+    }
+  }
+}
+
+// Tiles are counted by shapes: a step of one sequence has those of a dense one, one token each no more.
+TEST_P(AttentionTest, AFlattenedStepHasFewTilesMore) {
+  Problem dense({8, 2, 3, 70, 24, 80}, DType::F16, 40);
+  const auto tiles = [](const Launch& launch, Isa isa) {
+    Call call;
+    call.attributes = &launch.attributes;
+    call.inputs = launch.inputs.data();
+    call.outputs = launch.outputs.data();
+    call.input_count = static_cast<int>(launch.inputs.size());
+    return find_kernel(launch, isa)->tile_count(call);
+  };
+  EXPECT_EQ(tiles(dense.launch(), GetParam()), 2 * 8 * 4);  // blocks of 21 tokens
+  Flattened decode(dense, std::vector<std::int64_t>(8, 1), 8);
+  EXPECT_EQ(tiles(decode.launch(dense), GetParam()), 2 * 8);
+  Flattened mixed(dense, {70, 1, 1, 1, 1, 1, 1, 1}, 77);
+  EXPECT_EQ(tiles(mixed.launch(dense), GetParam()), 2 * ((77 + 8 * 20) / 21));  // all at work: 4 + 7
+  Problem one({1, 2, 3, 70, 24, 80}, DType::F16, 41);
+  Flattened alone(one, {70}, 70);
+  EXPECT_EQ(tiles(alone.launch(one), GetParam()), tiles(one.launch(), GetParam()));
 }
 
 // Scores that rise by 200 from tile to tile make every earlier weight vanish: the last key wins. Falling, the

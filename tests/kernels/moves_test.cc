@@ -136,6 +136,30 @@ TEST_P(MovesTest, StateAppendWritesItsPositionsOnly) {
       run_fast({"state_append", {}, {state.view(), added, positions.view()}, {state.view()}}, GetParam());
       ASSERT_EQ(std::memcmp(expected.data(), state.storage().data(), expected.size()), 0)
           << dtype_name(dtype) << " " << tokens;
+      // The same rows as one step of all sequences, from the last to the first token of each.
+      for (std::byte& byte : state.storage()) byte = std::byte{0xee};
+      Tensor flat(dtype, {1, batch * tokens, 2, 6});
+      Tensor flat_positions(DType::I32, {1, batch * tokens});
+      Tensor sequence(DType::I32, {1, batch * tokens});
+      for (std::int64_t i = 0; i < batch * tokens; ++i) {
+        const std::int64_t t = tokens - 1 - i % tokens;
+        const std::int64_t b = i / tokens;
+        flat_positions.set(i, positions.get(b * tokens + t));
+        sequence.set(i, static_cast<double>(b));
+        for (std::int64_t e = 0; e < 12; ++e) {
+          const std::int64_t from = b * added.strides[0] + t * added.strides[1] + e / 6 * added.strides[2] +
+                                    e % 6 * added.strides[3];
+          std::memcpy(flat.storage().data() + (i * 12 + e) * bytes, source.storage().data() + from * bytes,
+                      static_cast<std::size_t>(bytes));
+        }
+      }
+      const Launch launch{"state_append",
+                          {},
+                          {state.view(), flat.view(), flat_positions.view(), sequence.view()},
+                          {state.view()}};
+      run_fast(launch, GetParam());
+      ASSERT_EQ(std::memcmp(expected.data(), state.storage().data(), expected.size()), 0)
+          << dtype_name(dtype) << " " << tokens << ", flattened";
     }
   }
 }

@@ -231,7 +231,8 @@ std::string name_of(const ProjectionSpec& spec, const Rows& rows, Isa isa) {
   return spec.name + ", " + std::to_string(rows.batch * rows.tokens) + " rows, " + std::string(isa_name(isa));
 }
 
-// Every level has the bits of the launches replaced, whatever the threads, and of each token run alone.
+// Every level has the bits of the launches replaced, whatever the threads, of each token run alone, and of
+// all of them in a flattened step.
 void check_bits(const ProjectionSpec& spec, std::mt19937_64& random, Isa isa) {
   for (const Rows& rows : kRows) {
     ProjectionProblem p(spec, rows.batch, rows.tokens, random);
@@ -246,6 +247,10 @@ void check_bits(const ProjectionSpec& spec, std::mt19937_64& random, Isa isa) {
     for (std::int64_t row = 0; row < p.rows(); ++row)
       run_fast(p.launch_of_token(row / rows.tokens, row % rows.tokens), isa);
     expect_same(p.outputs(), expected, name + ", one by one");
+    p.clear();
+    Guarded sequence(DType::I32, {1, p.rows()}, 0);
+    run_fast(p.flat_launch(sequence), isa);
+    expect_same(p.outputs(), expected, name + ", flattened");
   }
 }
 

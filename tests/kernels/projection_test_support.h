@@ -92,6 +92,13 @@ inline TensorView token_of(TensorView view, std::int64_t b, std::int64_t t) {
   view.shape[1] = 1;
   return view;
 }
+// The view [B,T,..] as [1,B*T,..].
+inline TensorView flat_tokens(TensorView view) {
+  view.strides[0] *= view.shape[0];
+  view.shape[1] *= view.shape[0];
+  view.shape[0] = 1;
+  return view;
+}
 // Sequence b alone of a state [B,C,..].
 inline TensorView sequence_of(TensorView view, std::int64_t b) {
   view.data = static_cast<std::byte*>(view.data) + dtype_bytes(view.dtype, b * view.strides[0]);
@@ -151,6 +158,16 @@ class ProjectionProblem {
     return launch_of([b, t](const TensorView& view, bool is_state) {
       return is_state ? sequence_of(view, b) : token_of(view, b, t);
     });
+  }
+  // As a flattened step: `sequence` i32 [1,B*T] says whose state each row is for.
+  Launch flat_launch(Guarded& sequence) {
+    for (std::int64_t i = 0; i < rows(); ++i)
+      sequence.data<std::int32_t>()[i] = static_cast<std::int32_t>(i / tokens_);
+    Launch launch =
+        launch_of([](const TensorView& view, bool is_state) { return is_state ? view : flat_tokens(view); });
+    launch.attributes.set("sequence", std::ssize(launch.inputs));
+    launch.inputs.push_back(sequence.view());
+    return launch;
   }
 
  private:

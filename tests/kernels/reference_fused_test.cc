@@ -232,6 +232,24 @@ TEST(ReferenceAttention, ByHandWithMaskAndPadding) {
   EXPECT_EQ(out[5], 0);
 }
 
+// The same step flattened, with a token of another sequence behind: it sees keys 0 and 1 of its own.
+TEST(ReferenceAttention, OfAFlattenedStep) {
+  const float log3 = static_cast<float>(std::log(3.0));
+  const Tensor q = f32({1, 1, 2, 3, 1}, {0, 1, 1, 2, 2, 2});
+  const Tensor k = f32({2, 3, 1, 1}, {0, log3, 0, log3, 0, 0});
+  const Tensor v = f32({2, 3, 1, 1}, {4, 8, 100, 20, 10, 100});
+  const Tensor positions = i32({1, 3}, {0, 1, 1});
+  const Tensor sequence = i32({1, 3}, {0, 0, 1});
+  const std::vector<float> out =
+      run_f32("attention.reference", {q.view, k.view, v.view, positions.view, sequence.view}, {1, 3, 1, 2, 1},
+              {{"scale", 1.0}});
+  EXPECT_EQ(out[0], 4);
+  EXPECT_NEAR(out[2], 7, 1e-6);
+  EXPECT_NEAR(out[3], 7.6, 2e-6);
+  EXPECT_NEAR(out[4], 17.5, 2e-6);  // head 0: q 1, weights 3:1
+  EXPECT_NEAR(out[5], 19, 3e-6);    // head 1: q 2, weights 9:1
+}
+
 TEST(ReferenceAttention, AgreesWithItsFormula) {
   const std::int64_t b = 2, kv = 2, g = 3, t = 4, e = 8, c = 6;
   // q is stored [B,T,K,G,E] and seen as [B,K,G,T,E].

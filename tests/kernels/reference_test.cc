@@ -312,6 +312,14 @@ TEST(ReferenceData, StateAppendSkipsPadding) {
   run_kernel("state_append.reference", {}, {state.view, fresh.view, positions.view}, {state.view});
   EXPECT_EQ(state.values<std::uint16_t>(),
             (std::vector<std::uint16_t>{0, 0, 1, 2, 3, 4, 5, 6, 11, 12, 0, 0, 0, 0, 0, 0}));
+  // Flattened: one row for the first sequence, one that is padding, two for the second.
+  Tensor flat(DType::F16, {2, 4, 1, 2});
+  const Tensor added = make(DType::F16, {1, 4, 1, 2}, std::vector<std::uint16_t>{1, 2, 3, 4, 5, 6, 7, 8});
+  const Tensor at = i32({1, 4}, {2, -1, 1, 0});
+  const Tensor sequence = i32({1, 4}, {0, 0, 1, 1});
+  run_kernel("state_append.reference", {}, {flat.view, added.view, at.view, sequence.view}, {flat.view});
+  EXPECT_EQ(flat.values<std::uint16_t>(),
+            (std::vector<std::uint16_t>{0, 0, 0, 0, 1, 2, 0, 0, 7, 8, 5, 6, 0, 0, 0, 0}));
 }
 
 }  // namespace

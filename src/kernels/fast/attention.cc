@@ -16,7 +16,10 @@
 // capacity C, nor on the other rows, nor on how a prompt is cut. A padding token (position < 0) gives zeros.
 //
 // A tile of work is one sequence, one kv head and a block of tokens with all G heads: about 64 rows, which
-// share one f32 copy of each key tile (transposed) and value tile.
+// share one f32 copy of each key tile (transposed) and value tile. In a flattened step q is [1,K,G,N,E],
+// positions are [1,N], and a fifth input i32 [1,N] has the sequence of each token, not descending: a block is
+// tokens of one sequence, and since where sequences end is data and the number of tiles is not, the last
+// tiles may be empty.
 #include "kernels/fast/axes.h"
 #include "kernels/fast/block_load.h"
 #include "kernels/fast/list.h"
@@ -81,9 +84,18 @@ Plan plan_of(const Call& call) {
   return plan;
 }
 
-std::int64_t attention_tiles(const Call& call) {
+// Blocks of tokens, of all sequences. N tokens in runs n_1 .. n_B (some may be 0), cut into blocks of at most
+// p: sum ceil(n_b / p) <= sum (n_b + p - 1) / p, and no more than one block a token.
+std::int64_t token_blocks(const Call& call) {
   const TensorView& q = call.inputs[0];
-  return q.shape[0] * q.shape[1] * blocks_of(q.shape[3], tokens_per_tile(q.shape[2]));
+  const std::int64_t per_tile = tokens_per_tile(q.shape[2]);
+  const std::int64_t tokens = q.shape[3];
+  if (call.input_count < 5) return q.shape[0] * blocks_of(tokens, per_tile);
+  return smaller(tokens, (tokens + call.inputs[1].shape[0] * (per_tile - 1)) / per_tile);
+}
+
+std::int64_t attention_tiles(const Call& call) {
+  return call.inputs[0].shape[1] * token_blocks(call);
 }
 
 std::int64_t attention_scratch(const Call& call) {
@@ -99,9 +111,10 @@ struct Work {
   float softcap = 0.0F;     // 0: none
   std::int64_t window = 0;  // 0: none
   std::int64_t b = 0, kv_head = 0, first_token = 0, tokens = 0, heads = 0;
-  std::int64_t rows = 0;     // tokens * heads; row = token * heads + head
-  std::int64_t visible = 0;  // end of the keys that any row sees
-  std::int64_t first = 0;    // the first of them
+  std::int64_t sequence = 0;  // whose keys: b, but in a flattened step
+  std::int64_t rows = 0;      // tokens * heads; row = token * heads + head
+  std::int64_t visible = 0;   // end of the keys that any row sees
+  std::int64_t first = 0;     // the first of them
 };
 
 std::int32_t& visible_of(const Work& work, std::int64_t row) {
@@ -155,7 +168,7 @@ void prepare_rows(Work& work) {
 
 Source source_of(const Work& work, const TensorView& view, std::int64_t first_key) {
   const std::int64_t offset =
-      work.b * view.strides[0] + first_key * view.strides[1] + work.kv_head * view.strides[2];
+      work.sequence * view.strides[0] + first_key * view.strides[1] + work.kv_head * view.strides[2];
   return {static_cast<const char*>(view.data) + offset * source_bytes(view.dtype), view.dtype,
           view.strides[1], 1};
 }
@@ -344,10 +357,52 @@ void write_rows(const Work& work) {
   }
 }
 
+// The end of the run of one sequence that begins at token `begin`: steps that double, and then halve.
+std::int64_t end_of_run(const TensorView& sequence, std::int64_t begin) {
+  const auto* of = static_cast<const std::int32_t*>(sequence.data);
+  const std::int64_t tokens = sequence.shape[1];
+  const std::int64_t stride = sequence.strides[1];
+  const std::int32_t own = of[begin * stride];
+  std::int64_t step = 1;
+  std::int64_t inside = begin;
+  while (inside + step < tokens && of[(inside + step) * stride] == own) {
+    inside += step;
+    step *= 2;
+  }
+  for (; step > 0; step /= 2) {
+    if (inside + step < tokens && of[(inside + step) * stride] == own) inside += step;
+  }
+  return inside + 1;
+}
+
+// The tokens of block `block`; none behind the last block.
+void find_tokens(Work& work, std::int64_t block) {
+  const TensorView& q = work.call->inputs[0];
+  const std::int64_t per_tile = tokens_per_tile(work.heads);
+  if (work.call->input_count < 5) {
+    const std::int64_t blocks = blocks_of(q.shape[3], per_tile);
+    work.b = work.sequence = block / blocks;
+    work.first_token = block % blocks * per_tile;
+    work.tokens = smaller(per_tile, q.shape[3] - work.first_token);
+    return;
+  }
+  const TensorView& sequence = work.call->inputs[4];
+  for (std::int64_t begin = 0; begin < q.shape[3];) {
+    const std::int64_t end = end_of_run(sequence, begin);
+    const std::int64_t blocks = blocks_of(end - begin, per_tile);
+    if (block < blocks) {
+      work.sequence = sequence_of(*work.call, 4, 0, begin);
+      work.first_token = begin + block * per_tile;
+      work.tokens = smaller(per_tile, end - work.first_token);
+      return;
+    }
+    block -= blocks;
+    begin = end;
+  }
+}
+
 void attention_run(const Call& call, std::int64_t tile) {
   const TensorView& q = call.inputs[0];
-  const std::int64_t per_tile = tokens_per_tile(q.shape[2]);
-  const std::int64_t blocks = blocks_of(q.shape[3], per_tile);
   Work work;
   work.call = &call;
   work.plan = plan_of(call);
@@ -358,10 +413,12 @@ void attention_run(const Call& call, std::int64_t tile) {
   work.softcap = static_cast<float>(softcap);
   work.window = attribute_integer(call.attributes, "window", 0);
   work.heads = q.shape[2];
-  work.first_token = tile % blocks * per_tile;
-  work.kv_head = tile / blocks % q.shape[1];
-  work.b = tile / blocks / q.shape[1];
-  work.tokens = smaller(per_tile, q.shape[3] - work.first_token);
+  const std::int64_t blocks =
+      call.input_count < 5 ? blocks_of(q.shape[3], tokens_per_tile(work.heads)) : token_blocks(call);
+  const std::int64_t outer = tile / blocks;  // (b, kv head), or in a flattened step the kv head
+  work.kv_head = outer % q.shape[1];
+  find_tokens(work, outer / q.shape[1] * blocks + tile % blocks);
+  if (work.tokens == 0) return;
   work.rows = work.tokens * work.heads;
   prepare_rows(work);
   fetch_tile(work, work.first / kKeys * kKeys);

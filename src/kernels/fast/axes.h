@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "kernels/kernel.h"
 #include "tensor/view.h"
 
 namespace hone::kernels::HONE_ISA_NAMESPACE {
@@ -96,6 +97,14 @@ inline std::int64_t row_offset(const TensorView& view, std::int64_t row) {
     row = rest;
   }
   return offset;
+}
+
+// Whose state row (b,t) belongs to: sequence b, or in a flattened step what input number `input`, i32 [1,N],
+// says; it is absent where the launch has fewer inputs.
+inline std::int64_t sequence_of(const Call& call, std::int64_t input, std::int64_t b, std::int64_t t) {
+  if (input < 0 || input >= call.input_count) return b;
+  const TensorView& sequence = call.inputs[input];
+  return static_cast<const std::int32_t*>(sequence.data)[b * sequence.strides[0] + t * sequence.strides[1]];
 }
 
 inline std::int64_t blocks_of(std::int64_t count, std::int64_t block) {

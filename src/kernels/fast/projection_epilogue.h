@@ -1,6 +1,7 @@
 // What a projection does with one row of a tile after its products.
 #pragma once
 
+#include "kernels/fast/axes.h"
 #include "kernels/fast/list.h"
 #include "kernels/fast/math16.h"
 #include "kernels/fast/q8a_block.h"
@@ -129,8 +130,10 @@ static inline void append_row(const Call& call, const ProjectionTile& tile, std:
   const std::int64_t position =
       static_cast<const std::int32_t*>(positions.data)[b * positions.strides[0] + t * positions.strides[1]];
   if (position < 0) return;
-  store_row(state.dtype, state.data, b * state.strides[0] + position * state.strides[1] + tile.first_column,
-            values, tile.columns);
+  const std::int64_t sequence = sequence_of(call, attribute_integer(call.attributes, "sequence", -1), b, t);
+  store_row(state.dtype, state.data,
+            sequence * state.strides[0] + position * state.strides[1] + tile.first_column, values,
+            tile.columns);
 }
 
 // The tile's part of row `row`, and what the folded norm of the next products needs of it.

@@ -1,5 +1,6 @@
 // state_append(state [B,C,..], new [B,T,..], positions i32 [B,T]) -> state: writes new[b,t] at state[b,
-// positions[b,t]]. A position < 0 is padding and writes nothing. Bytes are copied as they are.
+// positions[b,t]]; of a flattened step new [1,N,..] goes to state[sequence[0,n], positions[0,n]]. A position
+// < 0 is padding and writes nothing. Bytes are copied as they are.
 #include "kernels/fast/axes.h"
 #include "kernels/fast/list.h"
 #include "kernels/fast/run_copy.h"
@@ -41,7 +42,7 @@ void state_append_run(const Call& call, std::int64_t tile) {
         static_cast<const std::int32_t*>(positions.data)[b * positions.strides[0] + t * positions.strides[1]];
     if (position < 0) continue;
     const TensorView from = entry_of(added, b, t, bytes);
-    const TensorView to = entry_of(call.outputs[0], b, position, bytes);
+    const TensorView to = entry_of(call.outputs[0], sequence_of(call, 3, b, t), position, bytes);
     const Axes axes = merge_axes(from, &from, 1, &to, 1);
     copy_elements(axes, from, to, bytes, 0, axes.elements);
   }

@@ -1,8 +1,9 @@
 // attention: softmax(scale * q k^T over the visible keys) v. q [B,K,G,T,E], k [B,C,K,E], v [B,C,K,V],
 // positions i32 [B,T] -> [B,T,K,G,V]. Without positions all keys are visible; else key c is to token t of
 // sequence b iff c <= positions[b,t], and with a `window` only if c > positions[b,t] - window; a token with a
-// negative position gets zeros. With a `softcap` the scores are softcap * tanh(scale * q k^T / softcap). A
-// tile is one row of q.
+// negative position gets zeros. With a `softcap` the scores are softcap * tanh(scale * q k^T / softcap). Of a
+// flattened step q is [1,K,G,N,E], positions [1,N], and a fifth input i32 [1,N] says whose keys each row
+// sees. A tile is one row of q.
 #include <cmath>
 #include <limits>
 
@@ -47,17 +48,16 @@ void run(const Call& call, std::int64_t tile) {
   const std::int64_t head = tile / (q.shape[3] * q.shape[2]) % q.shape[1];
   const std::int64_t b = tile / (q.shape[3] * q.shape[2] * q.shape[1]);
   std::int64_t position = keys.shape[1] - 1;
-  if (call.input_count == 4) {
-    const TensorView& positions = call.inputs[3];
-    load_integers(positions, b * positions.strides[0] + t * positions.strides[1], 1, 1, &position);
-  }
+  const std::int64_t token = b * q.shape[3] + t;
+  if (call.input_count >= 4) position = integer_at(call.inputs[3], token);
+  const std::int64_t sequence = call.input_count == 5 ? integer_at(call.inputs[4], token) : b;
   const std::int64_t visible = std::min(position + 1, keys.shape[1]);
   const std::int64_t first = window > 0 ? std::max<std::int64_t>(0, position + 1 - window) : 0;
 
   load_reals(q, offset_of(without_last(q, 1), tile), last_stride(q), width, query);
   double largest = -std::numeric_limits<double>::infinity();
   for (std::int64_t c = first; c < visible; ++c) {
-    load_reals(keys, row_offset(keys, b, c, head), last_stride(keys), width, row);
+    load_reals(keys, row_offset(keys, sequence, c, head), last_stride(keys), width, row);
     double dot = 0;
     for (std::int64_t e = 0; e < width; ++e) dot += query[e] * row[e];
     scores[c] = softcap == 0 ? dot * scale : softcap * std::tanh(dot * scale / softcap);
@@ -68,7 +68,7 @@ void run(const Call& call, std::int64_t tile) {
   for (std::int64_t c = first; c < visible; ++c) {
     const double weight = std::exp(scores[c] - largest);
     total += weight;
-    load_reals(values, row_offset(values, b, c, head), last_stride(values), value_width, row);
+    load_reals(values, row_offset(values, sequence, c, head), last_stride(values), value_width, row);
     for (std::int64_t e = 0; e < value_width; ++e) sum[e] += weight * row[e];
   }
   if (visible > 0) {

@@ -53,6 +53,12 @@ void load_reals(const TensorView& view, std::int64_t offset, std::int64_t stride
                 double* out);
 void load_integers(const TensorView& view, std::int64_t offset, std::int64_t stride, std::int64_t count,
                    std::int64_t* out);
+// Element number `linear` of an integer view.
+inline std::int64_t integer_at(const TensorView& view, std::int64_t linear) {
+  std::int64_t value = 0;
+  load_integers(view, offset_of(view, linear), 1, 1, &value);
+  return value;
+}
 // Rounds once, to nearest even; to an integer type: truncated, saturated, NaN gives 0; to q8a: to f32 and
 // then to blocks, stride 1, offset and count whole blocks.
 void store_reals(const TensorView& view, std::int64_t offset, std::int64_t stride, std::int64_t count,

@@ -153,10 +153,12 @@ void add_operand(const Row& row, std::int64_t number) {
 void append(const Row& row) {
   const TensorView& state = row.call.outputs[row.section.output];
   const TensorView& positions = row.input(row.section.positions);
-  std::int64_t position = 0;
-  load_integers(positions, offset_of(positions, row.index), 1, 1, &position);
+  const std::int64_t position = integer_at(positions, row.index);
   if (position < 0) return;
-  const std::int64_t offset = row.index / row.tokens() * state.strides[0] + position * state.strides[1];
+  const std::int64_t input = row.call.attributes->integer("sequence", -1);
+  const std::int64_t sequence =
+      input < 0 ? row.index / row.tokens() : integer_at(row.input(input), row.index);
+  const std::int64_t offset = sequence * state.strides[0] + position * state.strides[1];
   store_reals(state, offset, 1, row.n, row.values);
 }
 

@@ -1,5 +1,5 @@
-// state_append: row (b,t) of `new` goes to state[b, positions[b,t]]; a negative position is padding. A tile
-// is one row.
+// state_append: row (b,t) of `new` goes to state[b, positions[b,t]], or with a fourth input row (0,n) to
+// state[sequence[0,n], positions[0,n]]; a negative position is padding. A tile is one row.
 #include "kernels/reference/elements.h"
 #include "kernels/reference/list.h"
 
@@ -26,12 +26,12 @@ TensorView row_at(const TensorView& view, std::int64_t i, std::int64_t j) {
 void run(const Call& call, std::int64_t tile) {
   const TensorView& rows = call.inputs[1];
   const TensorView& positions = call.inputs[2];
-  std::int64_t position = 0;
-  load_integers(positions, offset_of(positions, tile), 1, 1, &position);
+  const std::int64_t position = integer_at(positions, tile);
   if (position < 0) return;
   const std::int64_t b = tile / positions.shape[1];
   const TensorView from = row_at(in_blocks(rows), b, tile % positions.shape[1]);
-  copy_elements(from, row_at(in_blocks(call.outputs[0]), b, position), 0, element_count(from));
+  const std::int64_t sequence = call.input_count == 4 ? integer_at(call.inputs[3], tile) : b;
+  copy_elements(from, row_at(in_blocks(call.outputs[0]), sequence, position), 0, element_count(from));
 }
 
 std::string_view accepts(const Signature& signature) {
