@@ -15,7 +15,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kTop = 5;
-constexpr std::size_t kTopShown = 4;  // so that the rules of a pass have a line on one screen
+constexpr std::size_t kTopShown = 3;  // so that the rules of passes have their lines on one screen
 // What 120 columns leave.
 constexpr std::size_t kColumns = 120;
 constexpr std::size_t kContractWidth = 25;

@@ -134,7 +134,7 @@ Json row_json(const NodeRow& node, const Snapshot& snapshot) {
 }
 
 std::string value_line(std::string_view what, const NodeValue& value, std::string_view from) {
-  return fmt::format("  {:<11}{:<8}{:<28}{}\n", what, value.name, clipped(value.type, 27), from);
+  return fmt::format("  {:<11}{:<11}{:<28}{}\n", what, value.name, clipped(value.type, 27), from);
 }
 
 std::string node_detail(const NodeRow& node, const Snapshot& snapshot) {

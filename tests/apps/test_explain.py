@@ -213,7 +213,7 @@ class DrawingTest(CommandTest):
                 self.assertIn(f"step {node['step']}: {node['kernel']}", text)
         edges = [group for group in root.iter(SVG + "g") if group.get("class") == "edge"]
         labels = [element.text for edge in edges for element in edge.iter(SVG + "text")]
-        self.assertIn("f32[B,T,256]", labels)
+        self.assertIn("f32[1,N,256]", labels)
 
     def test_dot_needs_no_graphviz_and_svg_names_the_package(self):
         empty = {"PATH": self.folder}
