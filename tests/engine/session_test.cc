@@ -9,6 +9,7 @@
 #include "engine/generate.h"
 #include "engine/likelihood.h"
 #include "engine/memory_statement.h"
+#include "engine/planned_cost.h"
 #include "engine_test_support.h"
 #include "file/open.h"
 #include "tokens/load_tokenizer.h"
@@ -77,6 +78,32 @@ TEST(Session, TheLengthOfAPrefillCountsWhatCameBefore) {
     logits.emplace_back(row->begin(), row->end());
   }
   EXPECT_EQ(logits[0], logits[1]);
+}
+
+// One prompt of 20 tokens, three sequences that decode, one that rests: 23 tokens are computed, not 5 * 20.
+TEST(Session, AMixedStepComputesItsTokensAlone) {
+  EngineOptions options = small_options();
+  options.batch = 5;
+  options.hidden_outputs = true;
+  const std::vector<Ids> ids{Ids(20, 3), {4}, {}, {5}, {6}};
+  const std::vector<std::int64_t> past(5, 0);
+  const std::vector<Session::Row> rows{{0, 19}, {1, 0}, {3, 0}, {4, 0}};
+  for (const bool flat : {true, false}) {
+    if (!flat) options.disabled_passes = {"flatten-tokens"};
+    const std::unique_ptr<Session> session = open_session(data_path(kModel), options);
+    ASSERT_NE(session, nullptr);
+    ASSERT_TRUE(session->step(ids, past, rows).ok());
+    const Result<std::span<const float>> hidden = session->output("hidden_0");
+    ASSERT_TRUE(hidden.ok());
+    EXPECT_EQ(std::ssize(*hidden), (flat ? 23 : 100) * session->model().config.dim);
+    // What the plan says of it: all but the rows of logits goes by the tokens.
+    Bindings sizes = sizes_of_step(5, 20, 20, 4);
+    const Result<PlannedCost> padded = planned_cost(session->model().plan, sizes);
+    sizes.set('N', 23);
+    const Result<PlannedCost> real = planned_cost(session->model().plan, sizes);
+    ASSERT_TRUE(padded.ok() && real.ok());
+    EXPECT_EQ(real->operations < 0.3 * padded->operations, flat);
+  }
 }
 
 TEST(Session, AFullContextIsAnError) {
