@@ -1,6 +1,7 @@
 // verify: right chains pass, planted faults are named, and the model of rounding is neither loose nor tight.
 #include "graph/verify.h"
 
+#include <algorithm>
 #include <cmath>
 #include <gtest/gtest.h>
 
