@@ -52,9 +52,12 @@ inline constexpr int kRowsOfOneStream = 2;
 
 // In that stream weights are asked for so many bytes before they are read: the hardware follows no stream
 // across a page, and loses it during what comes after the products of a tile. Behind a panel lies the next,
-// so only a tile's first panel starts unasked. Measured (Zen 5, 0.5B): q8_0 +5 %, q4_0 +15 %; 2 KiB and 8 KiB
-// are up to 10 % worse.
-inline constexpr std::int64_t kAhead = 4096;
+// so only a tile's first panel starts unasked. Measured (Zen 5, 0.5B): q8_0 +5 %, q4_0 +15 %. 4 bits take
+// longer a byte, so that 4 KiB are not enough where memory is fast (q4_0 6 % slower than with 6 KiB, at 85
+// GB/s); q8_0 and K formats lose 2 to 7 % with 6 KiB. Asking for the next tile's start before the columns of
+// this one are finished cost 1 to 4 %.
+template <DType kWeight>
+inline constexpr std::int64_t kAhead = kStoredBytes<kWeight> <= 5 * 64 ? 6144 : 4096;
 
 // Blocks [first, first + count) of panels behind one another.
 struct BlockRange {
@@ -113,7 +116,7 @@ static void add_packed(const BlockQ8A* x, std::int64_t x_stride, const BlockRang
     const std::byte* stored = dot_blocks_at<kWeight>(range.panel, range.shape, s);
     if constexpr (kRows <= kRowsOfOneStream) {
       for (int p = 0; p < kPanels; ++p) {
-        const std::byte* ahead = stored + p * range.shape.bytes + kAhead;
+        const std::byte* ahead = stored + p * range.shape.bytes + kAhead<kWeight>;
         for (std::int64_t i = 0; i < kStoredBytes<kWeight>; i += 64) __builtin_prefetch(ahead + i);
       }
     }
