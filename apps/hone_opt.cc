@@ -75,9 +75,13 @@ Result<PassContext> make_context(const Arguments& arguments) {
   context.evaluator = &evaluator;
   const std::optional<DType> kv = dtype_from_name(arguments.kv);
   if (!kv) {
-    return Error{
-        ErrorCode::Usage, Fault::User,          "--kv", "no element type has this name", "f32, f16 or bf16",
-        arguments.kv,     "choose one of these"};
+    return Error{ErrorCode::Usage,
+                 Fault::User,
+                 "--kv",
+                 "no element type has this name",
+                 "f32, f16, bf16 or q8_0",
+                 arguments.kv,
+                 "choose one of these"};
   }
   context.precision.kv = *kv;
   if (!arguments.weights.empty()) {
@@ -134,7 +138,7 @@ int main_of(int count, char** values) {
   program.option("--level", arguments.level, "the pipeline of O0, O1, O2 or O3").excludes(passes);
   program.option("--stop-after", arguments.stop_after, "the last pass to run");
   program.option("--kv", arguments.kv,
-                 "element type of the KV cache, for assign-precision: f32, f16 or bf16");
+                 "element type of the KV cache, for assign-precision: f32, f16, bf16 or q8_0");
   program.option("--weights", arguments.weights, "q8_0, for quantise-weights");
   program.flag("--int8-activations", arguments.int8_activations,
                "int8 blocks for matmuls, for assign-precision");

@@ -73,7 +73,7 @@ void CommonFlags::add_to(const Command& verb, bool model_only) {
   verb.option("--workspace-in", workspace_in, "own (an arena) or activations: where scratch lies")
       .show_default();
   verb.option("--precision", precision, "fast, balanced, exact, or a file of rules by module").show_default();
-  verb.option("--kv", kv, "type of the KV cache: f32, f16 or bf16; default by the precision policy");
+  verb.option("--kv", kv, "type of the KV cache: f32, f16, bf16 or q8_0; default by the precision policy");
   verb.option("--weights", weights,
               "q8_0: matrices that the file has in a float type are rounded as they are loaded");
   verb.option("--isa", isa, "portable, avx2 or avx512; default the best of this machine, or HONE_ISA");
@@ -107,8 +107,8 @@ Result<EngineOptions> CommonFlags::engine_options() const {
   HONE_TRY(read_pass_flags(plugins, passes, options));
   HONE_TRY(read_precision(precision, options));
   if (!kv.empty()) {
-    if (kv != "f32" && kv != "f16" && kv != "bf16")
-      return usage_error("--kv", "no such cache type", "f32, f16 or bf16", kv);
+    if (kv != "f32" && kv != "f16" && kv != "bf16" && kv != "q8_0")
+      return usage_error("--kv", "no such cache type", "f32, f16, bf16 or q8_0", kv);
     options.kv = dtype_from_name(kv);
   }
   if (!weights.empty()) {

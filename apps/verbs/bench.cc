@@ -248,6 +248,18 @@ std::string bits_text(const Target& target, const BitsPrice& price) {
                      price.prefill, price.decode);
 }
 
+// Of all chunks of a prompt: each attends to the keys before it as well.
+Result<double> operations_of_prefill(const Plan& plan, std::int64_t prompt, std::int64_t chunk) {
+  double operations = 0;
+  for (std::int64_t begin = 0; begin < prompt; begin += chunk) {
+    const std::int64_t tokens = std::min(chunk, prompt - begin);
+    const PlannedCost cost =
+        HONE_TRY(planned_cost(plan, {{'B', 1}, {'T', tokens}, {'C', begin + tokens}, {'R', 1}}));
+    operations += static_cast<double>(cost.operations);
+  }
+  return operations;
+}
+
 // Without --ctx, the context is what -p and -n add up to.
 Error too_long(const BenchFlags& flags, std::string expected) {
   return usage_error("-p, -n", "prompt and generated tokens are more than a context holds",
@@ -280,12 +292,12 @@ Status run(BenchFlags& flags) {
   const Rates rates = HONE_TRY(measure(*session, flags));
   const std::int64_t chunk = std::min(flags.prompt, plan.bound.find('T').value_or(1));
   const PlannedCost decode = HONE_TRY(planned_cost(plan, sizes_of_step(1, 1, flags.prompt, 1)));
-  const PlannedCost prefill = HONE_TRY(planned_cost(plan, sizes_of_step(1, chunk, chunk, 1)));
+  const double prefill_operations = HONE_TRY(operations_of_prefill(plan, flags.prompt, chunk));
   const Peaks peaks = HONE_TRY(
       measure_peaks(session->executor().pool(), plan.target.isa, static_cast<std::int64_t>(decode.bytes)));
   const bool int8 = session->model().precision.int8_activations;
   const Reached reached{rates.decode_tokens_per_s * decode.bytes,
-                        rates.prefill_tokens_per_s * prefill.operations / static_cast<double>(chunk)};
+                        rates.prefill_tokens_per_s * prefill_operations / static_cast<double>(flags.prompt)};
   const double peak = int8 ? peaks.int8_ops_per_s : peaks.fma_flops_per_s;
   const double prefill_of_peak = peak > 0 ? reached.prefill_ops_per_s / peak : 0;
   const double decode_of_bandwidth = reached.decode_bytes_per_s / peaks.read_bytes_per_s;

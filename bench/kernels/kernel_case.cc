@@ -2,19 +2,28 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <sys/mman.h>
 #include <utility>
 
 #include "tensor/panel_layout.h"
 
 namespace hone::bench {
 
+namespace {
+constexpr std::size_t kHugePage = std::size_t{1} << 21;
+}  // namespace
+
 void FreeBytes::operator()(std::byte* bytes) const {
   std::free(bytes);
 }
 
 AlignedBytes aligned_bytes(std::int64_t count) {
-  const auto size = static_cast<std::size_t>((count + 127) / 64 * 64);
-  auto* bytes = static_cast<std::byte*>(std::aligned_alloc(64, size));
+  auto size = static_cast<std::size_t>((count + 127) / 64 * 64);
+  // Whole huge pages where there is nearly one: an engine's arenas are (exec/arena.cc).
+  const bool huge = size >= kHugePage / 4;
+  if (huge) size = (size + kHugePage - 1) / kHugePage * kHugePage;
+  auto* bytes = static_cast<std::byte*>(std::aligned_alloc(huge ? kHugePage : 64, size));
+  if (huge) madvise(bytes, size, MADV_HUGEPAGE);
   std::memset(bytes, 0, size);
   return AlignedBytes(bytes);
 }

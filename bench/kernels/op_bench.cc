@@ -25,6 +25,12 @@ constexpr std::int64_t kFeedForward = 8960;
 constexpr std::int64_t kKvHeads = 2;
 constexpr std::int64_t kGroup = 6;
 constexpr std::int64_t kHead = 128;
+// Query heads that share a kv head, and their size: Qwen2 of 0.5B, and of 1.5B.
+struct Heads {
+  std::int64_t group, head;
+};
+constexpr Heads kHeads05B = {7, 64};
+constexpr Heads kHeads15B = {kGroup, kHead};
 constexpr std::int64_t kVocabulary = 151936;
 
 enum class Bound { Read, F32, Int8 };
@@ -45,7 +51,7 @@ struct Problem {
     std::int64_t elements = 1;
     for (const std::int64_t extent : shape) elements *= extent;
     memory.push_back(aligned_bytes(dtype_bytes(dtype, elements)));
-    if (dtype == DType::F32 || dtype == DType::Q8A) {
+    if (dtype_row(dtype).is_float) {
       const std::vector<float> values(static_cast<std::size_t>(elements), 0.25F);
       static_cast<void>(encode_row(dtype, values.data(), elements, memory.back().get()));
     }
@@ -97,12 +103,13 @@ Problem gated_mlp(DType weight, std::int64_t tokens) {
 }
 
 // The last `tokens` of a context over a cache of it. Each row sees the positions up to its own.
-Problem attention(DType cache, std::int64_t tokens, std::int64_t context) {
+Problem attention(Heads heads_of, DType cache, std::int64_t tokens, std::int64_t context) {
+  const auto [group, head] = heads_of;
   Problem p;
   p.stem = "attention.online";
   p.bound = tokens == 1 ? Bound::Read : Bound::F32;
   p.attributes.set("scale", 0.088);
-  TensorView q = p.tensor(DType::F32, {1, tokens, kKvHeads, kGroup, kHead});
+  TensorView q = p.tensor(DType::F32, {1, tokens, kKvHeads, group, head});
   // Stored [B,T,K,G,E], read as [B,K,G,T,E].
   TensorView heads = q;
   constexpr int kAxes[] = {0, 2, 3, 1, 4};
@@ -110,12 +117,12 @@ Problem attention(DType cache, std::int64_t tokens, std::int64_t context) {
     heads.shape[axis] = q.shape[kAxes[axis]];
     heads.strides[axis] = q.strides[kAxes[axis]];
   }
-  p.inputs = {heads, p.tensor(cache, {1, context, kKvHeads, kHead}),
-              p.tensor(cache, {1, context, kKvHeads, kHead}), p.positions(context - tokens, tokens)};
-  p.outputs = {p.tensor(DType::F32, {1, tokens, kKvHeads, kGroup, kHead})};
+  p.inputs = {heads, p.tensor(cache, {1, context, kKvHeads, head}),
+              p.tensor(cache, {1, context, kKvHeads, head}), p.positions(context - tokens, tokens)};
+  p.outputs = {p.tensor(DType::F32, {1, tokens, kKvHeads, group, head})};
   const std::int64_t visible = tokens * (context - tokens) + tokens * (tokens + 1) / 2;
-  p.operations = 4.0 * static_cast<double>(visible * kKvHeads * kGroup * kHead);
-  p.bytes = 2.0 * static_cast<double>(dtype_bytes(cache, context * kKvHeads * kHead));
+  p.operations = 4.0 * static_cast<double>(visible * kKvHeads * group * head);
+  p.bytes = 2.0 * static_cast<double>(dtype_bytes(cache, context * kKvHeads * head));
   return p;
 }
 
@@ -239,11 +246,30 @@ std::vector<Case> cases() {
       {"projection/gated/q4_k/tokens:512", [] { return gated_projection(DType::Q4_K, 512); }, false, true},
       {"swiglu_mlp/q8_0/tokens:1", [] { return gated_mlp(DType::Q8_0, 1); }, true, false},
       {"swiglu_mlp/q8_0/tokens:512", [] { return gated_mlp(DType::Q8_0, 512); }, false, true},
-      {"attention/f16/tokens:512/context:512", [] { return attention(DType::F16, 512, 512); }, false, true},
-      {"attention/f16/tokens:512/context:8192", [] { return attention(DType::F16, 512, 8192); }, false, true},
-      {"attention/f16/tokens:1/context:512", [] { return attention(DType::F16, 1, 512); }, true, false},
-      {"attention/f16/tokens:1/context:8192", [] { return attention(DType::F16, 1, 8192); }, true, false},
-      {"attention/f32/tokens:1/context:8192", [] { return attention(DType::F32, 1, 8192); }, true, false},
+      {"attention/0.5B/f16/tokens:512/context:512", [] { return attention(kHeads05B, DType::F16, 512, 512); },
+       false, true},
+      {"attention/0.5B/f16/tokens:512/context:8192",
+       [] { return attention(kHeads05B, DType::F16, 512, 8192); }, false, true},
+      {"attention/0.5B/q8_0/tokens:512/context:8192",
+       [] { return attention(kHeads05B, DType::Q8_0, 512, 8192); }, false, true},
+      {"attention/0.5B/f16/tokens:1/context:8192", [] { return attention(kHeads05B, DType::F16, 1, 8192); },
+       true, false},
+      {"attention/0.5B/q8_0/tokens:1/context:8192", [] { return attention(kHeads05B, DType::Q8_0, 1, 8192); },
+       true, false},
+      {"attention/0.5B/f32/tokens:1/context:8192", [] { return attention(kHeads05B, DType::F32, 1, 8192); },
+       true, false},
+      {"attention/1.5B/f16/tokens:512/context:512", [] { return attention(kHeads15B, DType::F16, 512, 512); },
+       false, true},
+      {"attention/1.5B/f16/tokens:512/context:8192",
+       [] { return attention(kHeads15B, DType::F16, 512, 8192); }, false, true},
+      {"attention/1.5B/q8_0/tokens:512/context:8192",
+       [] { return attention(kHeads15B, DType::Q8_0, 512, 8192); }, false, true},
+      {"attention/1.5B/f16/tokens:1/context:8192", [] { return attention(kHeads15B, DType::F16, 1, 8192); },
+       true, false},
+      {"attention/1.5B/q8_0/tokens:1/context:8192", [] { return attention(kHeads15B, DType::Q8_0, 1, 8192); },
+       true, false},
+      {"attention/1.5B/f32/tokens:1/context:8192", [] { return attention(kHeads15B, DType::F32, 1, 8192); },
+       true, false},
       {"rms_norm/tokens:512", [] { return rms_norm(512); }, false, false},
       {"quantize_q8a/tokens:512", [] { return quantize(512); }, false, false},
       {"softmax/rows:6144/columns:512", [] { return softmax(6144, 512); }, false, false},

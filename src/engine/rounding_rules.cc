@@ -243,10 +243,30 @@ Deviation of_state_assign(const RoundingSite& site) {
   return site.inputs[1]->deviation;
 }
 
-// Rows [B,T,..] into [B,C,..] at positions [B,T].
+// x in blocks of 32 whose step is 1/127 of the largest. A step that is rounded to f16 is off by 2^-11 of
+// itself or, where it is subnormal, by 2^-25, and so are as many steps as make up an element.
+std::vector<double> rounded_to_blocks(const Spread& x, bool f16_step) {
+  constexpr std::size_t kBlock = 32;
+  std::vector<double> variance(x.values.size());
+  for (std::size_t begin = 0; begin + kBlock <= x.values.size(); begin += kBlock) {
+    double largest = 0;
+    for (std::size_t i = begin; i < begin + kBlock; ++i) largest = std::max(largest, std::abs(x.values[i]));
+    const double step = largest / 127;
+    const double off = f16_step ? std::max(step * 0x1p-11, 0x1p-25) : 0;
+    for (std::size_t i = begin; i < begin + kBlock; ++i) {
+      const double steps = step == 0 ? 0 : std::abs(x.values[i]) / step;
+      variance[i] = square(step) / 12 + square(steps * off) / 3 + square(at(x.deviation, i));
+    }
+  }
+  return roots(std::move(variance));
+}
+
+// Rows [B,T,..] into [B,C,..] at positions [B,T], as they are or rounded to q8_0.
 Deviation of_state_append(const RoundingSite& site) {
   const Extents& shape = site.output.shape;
-  const std::vector<double>& rows = site.inputs[1]->deviation;
+  const bool rounds = site.output.type.dtype != site.inputs[1]->type.dtype;
+  const std::vector<double> rows =
+      rounds ? rounded_to_blocks(*site.inputs[1], true) : site.inputs[1]->deviation;
   std::vector<double> out(site.output.values.size(), 0.0);
   if (rows.empty()) return out;
   const std::vector<double>& positions = site.inputs[2]->values;
@@ -381,17 +401,7 @@ Deviation of_two_terms(const RoundingSite& site) {
 
 Deviation of_quantize_q8a(const RoundingSite& site) {
   if (site.node.attributes.integer("terms", 1) == 2) return of_two_terms(site);
-  constexpr std::size_t kBlock = 32;
-  const Spread& x = *site.inputs[0];
-  std::vector<double> variance(x.values.size());
-  for (std::size_t begin = 0; begin + kBlock <= x.values.size(); begin += kBlock) {
-    double largest = 0;
-    for (std::size_t i = begin; i < begin + kBlock; ++i) largest = std::max(largest, std::abs(x.values[i]));
-    for (std::size_t i = begin; i < begin + kBlock; ++i) {
-      variance[i] = square(largest / 127) / 12 + square(at(x.deviation, i));
-    }
-  }
-  return roots(std::move(variance));
+  return rounded_to_blocks(*site.inputs[0], false);
 }
 
 constexpr std::array kRules{

@@ -78,6 +78,7 @@ bool rounds_weights(const Graph& graph, const Graph& o0) {
 //   0.7 to
 //     1.6 percent a branch in the Frobenius norm; 2L branches of independent errors: 0.02 sqrt(2L), relative
 //   f16 or bf16 cache or activations: one rounding in each of the 2L branches: 8 u sqrt(2L) A
+//   a cache of q8_0: blocks as those of int8 activations, in two of their places a layer
 //   else f32: sqrt(K) roundings a dot product: 8 u sqrt(K) sqrt(2L) A
 struct Tolerance {
   bool relative_distance = false;
@@ -96,8 +97,12 @@ Tolerance tolerance_of(const Graph& graph, const Graph& o0, const ModelConfig& c
       if (narrow) unit = std::max(unit, unit_roundoff(dtype));
     }
   }
-  const bool activations =
-      std::ranges::any_of(graph.values, [](const auto& value) { return value.type.dtype == DType::Q8A; });
+  const bool caches = std::ranges::any_of(graph.inputs, [&](const GraphInput& input) {
+    return input.kind == InputKind::State && graph.type(input.value).dtype == DType::Q8_0;
+  });
+  const bool activations = caches || std::ranges::any_of(graph.values, [](const auto& value) {
+                             return value.type.dtype == DType::Q8A;
+                           });
   const bool weights = rounds_weights(graph, o0);
   if (activations || weights)
     return {true, 0.02 * branches * (activations && weights ? std::sqrt(2.0) : 1.0)};

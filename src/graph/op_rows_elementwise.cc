@@ -82,9 +82,11 @@ Result<std::vector<Type>> infer_cast(const Node& node, std::span<const Type> inp
     return type_error("cast needs the attribute `to`",
                       "the name of an element type that is not block-quantised");
   }
-  // q8a is what a body starts from where a launch reads rounded activations.
-  if (dtype_row(inputs[0].dtype).is_quantised && inputs[0].dtype != DType::Q8A)
-    return type_error("cast does not read block-quantised values");
+  // q8a is what a body starts from where a launch reads rounded activations, q8_0 where it reads such a
+  // cache.
+  if (dtype_row(inputs[0].dtype).is_quantised && inputs[0].dtype != DType::Q8A &&
+      inputs[0].dtype != DType::Q8_0)
+    return type_error("cast reads no block-quantised values but q8a and q8_0");
   return std::vector<Type>{{*dtype, inputs[0].shape}};
 }
 

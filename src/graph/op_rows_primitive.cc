@@ -215,8 +215,8 @@ Result<Types> infer_state_append(const Node&, std::span<const Type> inputs) {
   const Type& rows = inputs[1];
   const Type& positions = inputs[2];
   const bool flat = inputs.size() == 4;
-  if (state.dtype != rows.dtype)
-    return type_error("state_append: the new rows have the state's element type");
+  if (state.dtype != rows.dtype && (state.dtype != DType::Q8_0 || rows.dtype != DType::F32))
+    return type_error("state_append: the new rows have the state's element type, or f32 for a state of q8_0");
   if (state.shape.size() < 2 || state.shape.size() != rows.shape.size() ||
       !(rows.shape[0] == (flat ? Dim(1) : state.shape[0])) ||
       !std::equal(state.shape.begin() + 2, state.shape.end(), rows.shape.begin() + 2)) {

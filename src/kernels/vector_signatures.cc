@@ -49,6 +49,20 @@ bool is_q8a_row(const OperandSpec& operand) {
 
 namespace {
 
+bool is_q8_0_row(const OperandSpec& operand) {
+  if (operand.dtype != DType::Q8_0 || rank_of(operand) < 3 || !is_contiguous_along_last_axis(operand))
+    return false;
+  const auto length = operand.shape.back().as_constant();
+  return length.has_value() && *length % 32 == 0;
+}
+bool is_cache(const OperandSpec& operand) {
+  return is_half_or_float(operand.dtype) || is_q8_0_row(operand);
+}
+
+}  // namespace
+
+namespace {
+
 // Norms: x f32 rows, one f32 vector for each further input; q8a [..,D], or [..,2,D] in two terms.
 std::string_view accepts_norm(const Signature& signature, std::size_t inputs) {
   if (!has_arity(signature, inputs)) return kArity;
@@ -125,10 +139,12 @@ std::string_view accepts_state_append(const Signature& signature) {
   const OperandSpec& state = signature.inputs[0];
   const OperandSpec& added = signature.inputs[1];
   const OperandSpec& positions = signature.inputs[2];
-  if (!has_elements_of_bytes(state.dtype)) return "needs a type that is not block-quantised";
-  if (state.dtype != added.dtype || state.dtype != signature.outputs[0].dtype) {
-    return "needs state and new values of one type";
+  if (state.dtype == DType::Q8_0) {
+    if (!is_f32_row(added) || !is_q8_0_row(state)) return "needs f32 rows of whole blocks, contiguous";
+  } else if (!has_elements_of_bytes(state.dtype) || state.dtype != added.dtype) {
+    return "needs state and new values of one type that is not block-quantised, or f32 and a state of q8_0";
   }
+  if (state.dtype != signature.outputs[0].dtype) return "needs an output of the state's type";
   if (rank_of(state) < 2 || rank_of(state) != rank_of(added)) return "needs state [B,C,..] and new [B,T,..]";
   if (positions.dtype != DType::I32 || rank_of(positions) != 2) return "needs i32 positions [B,T]";
   if (signature.inputs.size() == 4 && !is_sequence(signature.inputs[3])) return kSequence;
@@ -191,8 +207,7 @@ std::string_view accepts_attention(const Signature& signature) {
   const OperandSpec& k = signature.inputs[1];
   const OperandSpec& v = signature.inputs[2];
   if (q.dtype != DType::F32 || rank_of(q) != 5) return "needs f32 queries [B,K,G,T,E]";
-  if (!is_half_or_float(k.dtype) || !is_half_or_float(v.dtype))
-    return "needs f32, f16 or bf16 keys and values";
+  if (!is_cache(k) || !is_cache(v)) return "needs keys and values of f32, f16, bf16, or q8_0 in whole blocks";
   if (rank_of(k) != 4 || rank_of(v) != 4) return "needs keys [B,C,K,E] and values [B,C,K,V]";
   if (!is_contiguous_along_last_axis(k) || !is_contiguous_along_last_axis(v)) {
     return "needs keys and values contiguous along the last axis";

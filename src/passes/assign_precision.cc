@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <fmt/format.h>
 #include <map>
 #include <set>
 #include <span>
@@ -19,6 +20,19 @@ namespace {
 
 constexpr std::int64_t kBlock = 32;  // elements of a q8a block (tensor/block_formats.h)
 
+// A row of a state of q8_0 is whole blocks.
+Status check_blocks(const Graph& graph, const Node& append) {
+  const std::optional<std::int64_t> head = graph.type(append.inputs[0]).shape.back().as_constant();
+  if (head && *head % kBlock == 0) return {};
+  return Error{ErrorCode::Usage,
+               Fault::User,
+               append.module,
+               "the KV cache cannot be of q8_0 here",
+               fmt::format("heads of a multiple of {} elements", kBlock),
+               head ? fmt::format("{}", *head) : std::string("heads whose size is no constant"),
+               "--kv f16, or rules that leave this module out: --precision FILE"};
+}
+
 // The f32 states of `chosen` become `dtype`: their type, a cast of the rows in front of the append, and
 // whatever reads its result.
 Status narrow_states(Graph& graph, const std::set<ValueId>& states, DType dtype) {
@@ -27,7 +41,10 @@ Status narrow_states(Graph& graph, const std::set<ValueId>& states, DType dtype)
   for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
     Node& node = graph.nodes[n];
     if (node.op != "state_append" || !states.contains(node.inputs[0])) continue;
+    if (dtype == DType::Q8_0) HONE_TRY(check_blocks(graph, node));
     graph.values[static_cast<std::size_t>(node.inputs[0])].type.dtype = dtype;
+    appended.push_back(node.outputs[0]);
+    if (dtype == DType::Q8_0) continue;  // the append rounds
     Node cast;
     cast.op = "cast";
     cast.inputs = {node.inputs[1]};
@@ -36,7 +53,6 @@ Status narrow_states(Graph& graph, const std::set<ValueId>& states, DType dtype)
     cast.module = node.module;
     node.inputs[1] = cast.outputs[0];
     added.emplace_back(static_cast<int>(n), std::move(cast));
-    appended.push_back(node.outputs[0]);
   }
   insert_before(graph, std::move(added));
   return retype_values(graph, appended, dtype);
@@ -229,14 +245,14 @@ std::map<DType, std::set<ValueId>> states_by_type(const Graph& graph, const Prec
 Status assign_precision(Graph& graph, const PassContext& context) {
   const PrecisionPolicy& policy = context.precision;
   for (const auto& [dtype, states] : states_by_type(graph, policy)) {
-    if (dtype == DType::F16 || dtype == DType::BF16) {
+    if (dtype == DType::F16 || dtype == DType::BF16 || dtype == DType::Q8_0) {
       HONE_TRY(narrow_states(graph, states, dtype));
     } else if (dtype != DType::F32) {
       return Error{ErrorCode::Usage,
                    Fault::User,
                    "--kv",
                    "the KV cache cannot have this type",
-                   "f32, f16 or bf16",
+                   "f32, f16, bf16 or q8_0",
                    std::string(dtype_name(dtype)),
                    "choose one of these"};
     }

@@ -1,12 +1,13 @@
 // assign-precision: gives the KV cache and the activations of quantised matmuls the types that the precision
 // policy asks for. It does nothing where the policy is exact.
 //
-//   KV (policy.kv = f16 or bf16): each f32 state, and what is appended to it.
+//   KV (policy.kv = f16, bf16 or q8_0): each f32 state, and what is appended to it.
 //     state %s "k.0": f32[B,C,2,64]                      state %s "k.0": f16[B,C,2,64]
 //     %1 = state_append(%s, %rows, %positions)     ->    %2: f16[B,T,2,64] = cast(%rows) {to = "f16"}
 //                                                        %1: f16[B,C,2,64] = state_append(%s, %2, %positions)
 //     Views follow; attention and the right operand of matmul read the new type as it is; other readers get a
-//     cast.
+//     cast. Rows for a state of q8_0 stay f32 and the append rounds them to blocks; there attention alone
+//     reads the new type.
 //
 //   Activations (policy.int8_activations): a matmul or swiglu_mlp with a q4_0, q4_1 or q8_0 weight, K a
 //   multiple of 32.

@@ -169,6 +169,8 @@ class Epilogue {
     }
     const int append = reader(value, "state_append");
     if (append < 0 || node(append).inputs[1] != value) return std::nullopt;
+    // No projection rounds rows to the blocks of a state of q8_0.
+    if (graph_.type(node(append).inputs[0]).dtype != graph_.type(value).dtype) return std::nullopt;
     nodes.push_back(append);
     return nodes;
   }

@@ -53,11 +53,11 @@ Status read_activations(std::string_view value, const std::string& path, Precisi
 
 Status read_kv(std::string_view value, const std::string& path, PrecisionRule& rule) {
   if (rule.kv) return rule_error(path, rule.line, "a key is given twice", "one value", "kv");
-  if (value == "f32" || value == "f16" || value == "bf16") {
+  if (value == "f32" || value == "f16" || value == "bf16" || value == "q8_0") {
     rule.kv = dtype_from_name(value);
     return {};
   }
-  return rule_error(path, rule.line, "no such cache type", "f32, f16 or bf16", value);
+  return rule_error(path, rule.line, "no such cache type", "f32, f16, bf16 or q8_0", value);
 }
 
 Status read_residence(std::string_view value, const std::string& path, PrecisionRule& rule) {

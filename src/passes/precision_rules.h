@@ -10,7 +10,7 @@
 //   Takes
 //                 effect at O3, as the policy does; a product whose kernel has no q8a2 keeps f32
 //   residence     packed or mapped: mapped weights run from the file, without a copy, where kernels can
-//   kv            f32, f16 or bf16: the type of the states there. Takes effect at every level
+//   kv            f32, f16, bf16 or q8_0: the type of the states there. Takes effect at every level
 // Of two rules for one thing the later holds. A # begins a comment.
 #pragma once
 

@@ -11,7 +11,12 @@ namespace {
 // What to do with a reader of a value of the new type.
 enum class Reader { ReadsIt, View, Attention, NeedsCast };
 
-Reader reader_kind(const Node& node, std::size_t operand) {
+// Rows of blocks have no views but those that no cache takes, and a product reads them as a weight alone.
+Reader reader_kind(const Node& node, std::size_t operand, DType dtype) {
+  if (dtype_row(dtype).is_quantised) {
+    if (node.op == "cast") return Reader::ReadsIt;
+    return node.op == "attention" && (operand == 1 || operand == 2) ? Reader::Attention : Reader::NeedsCast;
+  }
   const OpRow* row = find_op(node.op);
   if (row != nullptr && row->op_class == OpClass::View) return Reader::View;
   if (node.op == "cast" || (node.op == "matmul" && operand == 1)) return Reader::ReadsIt;
@@ -61,7 +66,7 @@ class Retyper {
   }
   Status visit(int index, std::size_t operand) {
     Node& node = graph_.nodes[static_cast<std::size_t>(index)];
-    switch (reader_kind(node, operand)) {
+    switch (reader_kind(node, operand, dtype_)) {
       case Reader::ReadsIt:
         return {};
       case Reader::View:

@@ -155,11 +155,15 @@ class EffectTest(CommandTest):
         self.assertEqual(made["predicted_bytes"], self.answer("plan", model, "--weights", "q8_0")["total_bytes"])
 
     def test_kv_type_changes_the_memory(self):
-        size = {kv: self.answer("plan", LLAMA, "--kv", kv)["kv_bytes"] for kv in ("f32", "f16", "bf16")}
+        size = {kv: self.answer("plan", LLAMA, "--kv", kv)["kv_bytes"] for kv in ("f32", "f16", "bf16", "q8_0")}
         self.assertEqual(size["f32"], 2 * size["f16"])
         self.assertEqual(size["bf16"], size["f16"])
+        self.assertEqual(size["q8_0"] * 32, size["f16"] * 17)
         for kv in size:
             self.made("--kv", kv)
+        # Heads of 24.
+        error = self.fails_both(2, "plan", os.path.join(DATA, "models", "llama-odd"), "--kv", "q8_0", says=("layers.0.attn", "24", "32"))
+        self.assertIn("--kv f16", error["next_step"])
 
     def test_budget_is_hard(self):
         need = self.answer("plan", LLAMA)["total_bytes"]

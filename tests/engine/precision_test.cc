@@ -1,4 +1,5 @@
 // --precision: how far fast, balanced and exact are from O0, and that balanced has one set of bits.
+#include <cmath>
 #include <cstdlib>
 #include <gtest/gtest.h>
 
@@ -49,6 +50,24 @@ void expect_ordered(const Distances& d, const std::string& name) {
   // f32 throughout: rounding of 2^-24 over sums of some hundred.
   EXPECT_LE(d.exact, 1e-5) << name;
   EXPECT_GT(d.fast, 1e-3) << name << ": activations are not int8";
+}
+
+// What the type of the KV cache does alone: everything else in f32. f16 rounds by 2^-11 of a value at most,
+// q8_0 by 1/254 of the largest of 32.
+void expect_cache_errors(const std::string& path, const Ids& ids, const char* name, int layers) {
+  const auto with = [&](DType kv) {
+    EngineOptions options = options_of(Precision::Exact);
+    options.kv = kv;
+    return logits_of(path, options, ids);
+  };
+  const std::vector<float> f32 = with(DType::F32);
+  const double f16 = relative_distance(with(DType::F16), f32);
+  const double q8_0 = relative_distance(with(DType::Q8_0), f32);
+  std::printf("%-24s cache of f16 %.6f, of q8_0 %.6f\n", name, f16, q8_0);
+  EXPECT_GT(f16, 0);
+  EXPECT_GT(q8_0, 4 * f16) << "the cache is not q8_0";
+  // As for int8 activations (src/engine/verify_model.cc): independent errors of 0.02 in 2L branches.
+  EXPECT_LE(q8_0, 0.02 * std::sqrt(2.0 * layers));
 }
 
 class PrecisionModel : public testing::TestWithParam<const char*> {
@@ -106,6 +125,31 @@ TEST_P(PrecisionModel, NoLaunchFallsBackToAReferenceKernel) {
   }
 }
 
+TEST_P(PrecisionModel, TheErrorOfEachCache) {
+  expect_cache_errors(path(), ids(), GetParam(), 2);
+}
+
+TEST_P(PrecisionModel, ACacheOfBlocksHasOneSetOfBits) {
+  EngineOptions options = options_of(Precision::Fast);
+  options.kv = DType::Q8_0;
+  options.batch = 2;
+  const std::unique_ptr<Session> session = open_session(path(), options);
+  ASSERT_NE(session, nullptr);
+  EXPECT_EQ(session->model().plan.fallback_line(), "");
+  const std::vector<float> whole = all_logits(*session, ids(), 64);
+  for (const std::int64_t chunk : {1, 3})
+    EXPECT_TRUE(same_bits(all_logits(*session, ids(), chunk), whole)) << "chunks of " << chunk;
+  const std::vector<Ids> others{Ids(30, 11)};
+  EXPECT_TRUE(same_bits(all_logits(*session, ids(), 4, 1, others), whole)) << "row 1";
+  for (const Isa isa : kIsaLevels) {
+    EngineOptions other = options;
+    other.isa = isa;
+    other.threads = 3;
+    if (isa > detect_isa()) continue;
+    EXPECT_TRUE(same_bits(logits_of(path(), other, ids()), whole)) << isa_name(isa);
+  }
+}
+
 // The stages of a file of rules end in what the run has.
 TEST(PrecisionStages, EachRuleIsPlanned) {
   const std::string path = data_path("gguf/llama-256-Q8_0.gguf");
@@ -140,6 +184,13 @@ TEST(PrecisionOfSmolLm2, BalancedHasHalfTheErrorOfFast) {
   if (path == nullptr) GTEST_SKIP() << "HONE_TEST_MODEL names no model";
   const Ids ids{504, 3575, 282, 4649, 314, 7042, 30, 378, 1535, 618, 253, 4618};
   expect_ordered(distances(path, ids, 16), "SmolLM2");
+}
+
+TEST(PrecisionOfSmolLm2, TheErrorOfEachCache) {
+  const char* path = std::getenv("HONE_TEST_MODEL");
+  if (path == nullptr) GTEST_SKIP() << "HONE_TEST_MODEL names no model";
+  expect_cache_errors(path, Ids{504, 3575, 282, 4649, 314, 7042, 30, 378, 1535, 618, 253, 4618}, "SmolLM2",
+                      30);
 }
 
 }  // namespace

@@ -27,14 +27,17 @@ struct Problem {
       : sizes(s),
         scale(1.0 / std::sqrt(static_cast<double>(s.head))),
         q(DType::F32, {s.batch, s.tokens, s.kv_heads, s.group, s.head}, 1, 4),
-        k(cache, {s.batch, s.capacity, s.kv_heads, s.head}, 2, kernels::element_bytes(cache)),
-        v(cache, {s.batch, s.capacity, s.kv_heads, value_head(s)}, 1, kernels::element_bytes(cache)),
+        k(cache, {s.batch, s.capacity, s.kv_heads, s.head}, 2, shift_of(cache)),
+        v(cache, {s.batch, s.capacity, s.kv_heads, value_head(s)}, 1, shift_of(cache)),
         positions(DType::I32, {s.batch, s.tokens}),
         out(DType::F32, {s.batch, s.tokens, s.kv_heads, s.group, value_head(s)}, 0, 4) {
     std::mt19937_64 random(seed);
     q.fill_normal(random, 2.0);
     k.fill_normal(random, 2.0);
     v.fill_normal(random);
+  }
+  static std::int64_t shift_of(DType cache) {
+    return cache == DType::Q8_0 ? 2 : kernels::element_bytes(cache);
   }
   static std::int64_t value_head(const Sizes5& s) { return s.value_head == 0 ? s.head : s.value_head; }
   // Token t of sequence b stands at first + t.
@@ -135,12 +138,56 @@ TEST_P(AttentionTest, AgainstDouble) {
 }
 
 TEST_P(AttentionTest, EveryLengthUpToTwoTiles) {
-  for (std::int64_t visible = 1; visible <= 130; ++visible) {
-    Problem p({1, 1, 2, 1, 16, 130}, DType::F16, static_cast<std::uint64_t>(visible));
-    p.place(0, visible - 1);
-    run_and_compare_levels(p.launch(), p.out, GetParam());
-    expect_row(p, 0, 0, 0, 0);
-    expect_row(p, 0, 0, 0, 1);
+  for (const DType cache : {DType::F16, DType::Q8_0}) {
+    for (std::int64_t visible = 1; visible <= 130; ++visible) {
+      Problem p({1, 1, 2, 1, 32, 130}, cache, static_cast<std::uint64_t>(visible));
+      p.place(0, visible - 1);
+      run_and_compare_levels(p.launch(), p.out, GetParam());
+      expect_row(p, 0, 0, 0, 0);
+      expect_row(p, 0, 0, 0, 1);
+    }
+  }
+}
+
+// One to nine rows, the shapes of decode: as many as are streamed, and one more; windows begin and end inside
+// of tiles.
+TEST_P(AttentionTest, FewRowsOverEveryCache) {
+  std::uint64_t seed = 300;
+  for (const DType cache : {DType::F32, DType::F16, DType::BF16, DType::Q8_0}) {
+    for (std::int64_t group = 1; group <= 9; ++group) {
+      for (const std::int64_t head : {32, 96}) {
+        Problem p({2, 2, group, 1, head, 200, head == 96 ? 64 : 0}, cache, seed++);
+        if (seed % 3 == 0) p.window = 70;
+        p.place(0, 199);
+        p.place(1, static_cast<std::int64_t>(seed * 7 % 190));
+        run_and_compare_levels(p.launch(), p.out, GetParam());
+        for (std::int64_t row = 0; row < 2 * 2 * group; ++row)
+          expect_row(p, row / group / 2, 0, row / group % 2, row % group);
+      }
+    }
+  }
+}
+
+// A row of few, streamed, has the bits that it has among many, which share a copy of the tile.
+TEST_P(AttentionTest, StreamedRowsHaveTheBitsOfSharedOnes) {
+  for (const DType cache : {DType::F32, DType::F16, DType::BF16, DType::Q8_0}) {
+    const std::int64_t tokens = 40;
+    Problem p({1, 2, 3, tokens, 64, 200}, cache, 77);
+    p.window = 90;
+    p.place(0, 200 - tokens);
+    run_fast(p.launch(), GetParam());
+    for (std::int64_t t = 0; t < tokens; t += 3) {
+      Launch one = p.launch();
+      Tensor out(DType::F32, {1, 1, 2, 3, 64});
+      one.inputs[0].shape[3] = 1;
+      one.inputs[0].data = static_cast<float*>(one.inputs[0].data) + t * one.inputs[0].strides[3];
+      one.inputs[3].shape[1] = 1;
+      one.inputs[3].data = p.positions.data<std::int32_t>() + t;
+      one.outputs = {out.view()};
+      run_fast(one, GetParam());
+      ASSERT_EQ(std::memcmp(out.data<float>(), p.out.data<float>() + t * 384, 384 * sizeof(float)), 0)
+          << dtype_name(cache) << " token " << t;
+    }
   }
 }
 

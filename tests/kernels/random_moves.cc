@@ -72,9 +72,14 @@ RandomLaunch random_append(Draw& draw, std::string_view) {
   const std::int64_t tokens = draw.size(6);
   const std::int64_t capacity = tokens + draw.up_to(5);
   const std::int64_t heads = draw.between(1, 3);
-  const std::int64_t width = draw.size(33);
-  auto state = small_numbers(draw, dtype, {batch, capacity, heads, width});
-  auto source = small_numbers(draw, dtype, {batch, heads, tokens, width});
+  // Every third state is q8_0, and its rows of f32 are rounded; values of all sizes, the infinite among them.
+  const bool blocks = draw.number % 3 == 0;
+  const std::int64_t width = blocks ? 32 * draw.between(1, 3) : draw.size(33);
+  auto state = blocks ? normal_tensor(draw, DType::Q8_0, {batch, capacity, heads, width})
+                      : small_numbers(draw, dtype, {batch, capacity, heads, width});
+  auto source = blocks ? normal_tensor(draw, DType::F32, {batch, heads, tokens, width},
+                                       std::pow(10.0, draw.between(-42, 38)))
+                       : small_numbers(draw, dtype, {batch, heads, tokens, width});
   auto positions = std::make_shared<Tensor>(DType::I32, Sizes{batch, tokens});
   for (std::int64_t b = 0; b < batch; ++b) {
     std::vector<double> places(static_cast<std::size_t>(capacity));

@@ -212,15 +212,16 @@ struct AttentionSizes {
   std::int64_t batch, kv_heads, group, tokens, head, value_head, capacity;
 };
 
-AttentionSizes random_attention_sizes(Draw& draw) {
+// `blocks`: heads of whole blocks of q8_0.
+AttentionSizes random_attention_sizes(Draw& draw, bool blocks) {
   AttentionSizes s{};
   do {
     s.batch = draw.between(1, 2);
     s.kv_heads = draw.between(1, 2);
-    s.group = draw.up_to(9) == 0 ? 70 : draw.between(1, 5);
+    s.group = draw.up_to(9) == 0 ? 70 : draw.between(1, 9);
     s.tokens = draw.coin() ? 1 : draw.size(64 / std::min<std::int64_t>(s.group, 32));
-    s.head = draw.at_least_one(40);
-    s.value_head = draw.coin() ? 32 * draw.between(1, 3) : draw.at_least_one(40);
+    s.head = blocks ? 32 * draw.between(1, 4) : draw.at_least_one(40);
+    s.value_head = blocks || draw.coin() ? 32 * draw.between(1, 3) : draw.at_least_one(40);
     s.capacity = std::max(s.tokens, draw.at_least_one(64));
   } while (s.batch * s.kv_heads * s.group * s.tokens * s.capacity * (s.head + s.value_head) > 600000);
   return s;
@@ -239,9 +240,9 @@ double largest_row_norm(const Tensor& x, std::int64_t width) {
 // The roundings of attention_test.cc with |q| |k| for the sum of magnitudes of a score and the largest |v|
 // for that of a value.
 RandomLaunch random_attention(Draw& draw, std::string_view) {
-  static constexpr DType kCaches[] = {DType::F32, DType::F16, DType::BF16};
-  const AttentionSizes s = random_attention_sizes(draw);
+  static constexpr DType kCaches[] = {DType::F32, DType::F16, DType::BF16, DType::Q8_0};
   const DType cache = draw.in_turn(std::span<const DType>(kCaches));
+  const AttentionSizes s = random_attention_sizes(draw, cache == DType::Q8_0);
   auto q = normal_tensor(draw, DType::F32, {s.batch, s.tokens, s.kv_heads, s.group, s.head});
   auto k = normal_tensor(draw, cache, {s.batch, s.capacity, s.kv_heads, s.head});
   auto v = normal_tensor(draw, cache, {s.batch, s.capacity, s.kv_heads, s.value_head});

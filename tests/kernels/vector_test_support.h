@@ -28,8 +28,9 @@ inline std::int64_t product(const Sizes& sizes) {
   return all;
 }
 
-// An owned tensor. `padding` elements lie between the rows of the last axis and `shift` bytes before the
-// first element, so that views can be strided and misaligned. Storage starts as zero bytes.
+// An owned tensor, q8_0 too: its values are set by fill_normal alone, row by row of whole blocks, and its
+// padding is rounded up to blocks. `padding` elements lie between the rows of the last axis and `shift` bytes
+// before the first element, so that views can be strided and misaligned. Storage starts as zero bytes.
 class Tensor {
  public:
   Tensor(DType dtype, Sizes sizes, std::int64_t padding = 0, std::int64_t shift = 0)
@@ -42,9 +43,10 @@ class Tensor {
       view_.shape[axis] = sizes_[static_cast<std::size_t>(axis)];
       view_.strides[axis] = stride;
       stride *= view_.shape[axis];
-      if (axis == view_.rank - 1) stride += padding;
+      if (axis == view_.rank - 1) stride += dtype == DType::Q8_0 ? (padding + 31) / 32 * 32 : padding;
     }
-    storage_.resize(static_cast<std::size_t>(stride * bytes + shift + 64));
+    const std::int64_t whole = dtype == DType::Q8_0 ? dtype_bytes(dtype, stride) : stride * bytes;
+    storage_.resize(static_cast<std::size_t>(whole + shift + 64));
   }
 
   const TensorView& view() {
@@ -123,12 +125,26 @@ class Tensor {
         return static_cast<double>(bf16_to_f32(take<std::uint16_t>(at)));
       case DType::I32:
         return take<std::int32_t>(at);
+      case DType::Q8_0: {
+        float values[32];
+        static_cast<void>(decode_row(DType::Q8_0, storage_.data() + shift_ + at / 32 * 34, 32, values));
+        return static_cast<double>(values[at % 32]);
+      }
       default:
         return take<std::uint8_t>(at);
     }
   }
   void fill_normal(std::mt19937_64& random, double deviation = 1.0) {
     std::normal_distribution<double> normal(0.0, deviation);
+    if (view_.dtype == DType::Q8_0) {
+      for (std::int64_t i = 0; i < product(sizes_); i += 32) {
+        float values[32];
+        for (float& value : values) value = static_cast<float>(normal(random));
+        static_cast<void>(
+            encode_row(DType::Q8_0, values, 32, storage_.data() + shift_ + offset(i) / 32 * 34));
+      }
+      return;
+    }
     for (std::int64_t i = 0; i < product(sizes_); ++i) set(i, normal(random));
   }
   std::int64_t offset(std::int64_t index) const {

@@ -211,6 +211,33 @@ TEST(AssignPrecision, AStateMayHaveATypeOfItsOwn) {
             after("assign-precision", kStates, context_of(DType::BF16, false)));
 }
 
+// The append rounds, and what is no attention reads f32.
+TEST(AssignPrecision, AStateOfBlocks) {
+  EXPECT_EQ(after("assign-precision", kStates, context_of(DType::Q8_0, false)), text(R"(
+graph "g" symbols(B, T, C) {
+  input %q "q": f32[B,2,T,64]
+  input %r "r": f32[B,T,2,64]
+  input %p "p": i32[B,T]
+  state %s "k": q8_0[B,C,2,64]
+  %0: q8_0[B,C,2,64] = state_append(%s, %r, %p) @"attn"
+  %8: f32[B,C,2,64] = cast(%0) {to = "f32"}
+  %1: f32[B,2,C,64] = permute(%8) {axes = ints[0, 2, 1, 3]}
+  %2: f32[B,2,T,C] = matmul(%q, %1) {transpose_b = 1}
+  %3: f32[B,2,C,64] = neg(%1)
+  output "scores" %2
+  output "n" %3
+  update "k" %0
+}
+)"));
+}
+
+TEST(AssignPrecision, AStateOfBlocksNeedsHeadsOfWholeBlocks) {
+  std::string in(kStates);
+  while (in.find("64") != std::string::npos) in = replaced(in, "64", "48");
+  EXPECT_EQ(after("assign-precision", in, context_of(DType::Q8_0, false)),
+            "pass assign-precision: attn: the KV cache cannot be of q8_0 here");
+}
+
 TEST(AssignPrecision, NothingIfNothingIsAsked) {
   EXPECT_EQ(after("assign-precision", kMatmuls), kMatmuls);
 }
@@ -272,10 +299,10 @@ TEST(AssignPrecision, AStateOfAnotherTypeIsLeftAlone) {
 
 TEST(AssignPrecision, ACacheTypeWithoutKernelsIsRefused) {
   Graph graph = parse(kStates);
-  const Status status = run_pass(graph, **find_pass("assign-precision"), {}, context_of(DType::Q8_0, false));
+  const Status status = run_pass(graph, **find_pass("assign-precision"), {}, context_of(DType::Q4_0, false));
   ASSERT_FALSE(status.ok());
   EXPECT_EQ(status.error().code, ErrorCode::Usage);
-  EXPECT_EQ(status.error().actual, "q8_0");
+  EXPECT_EQ(status.error().actual, "q4_0");
 }
 
 TEST(PrecisionPolicy, FollowsTheTable) {

@@ -79,7 +79,7 @@ TEST(PrecisionRules, WrongTextIsRefusedWithItsLine) {
       {"\nkv=f16\n", "F, line 2", "begins with the pattern"},
       {"* kv=f16 dtype=f32", "F, line 1", "no such key"},
       {"* kv", "F, line 1", "no such cache type"},
-      {"* kv=q8_0", "F, line 1", "no such cache type"},
+      {"* kv=q4_0", "F, line 1", "no such cache type"},
       {"* kv=", "F, line 1", "no such cache type"},
       {"* activations=int8", "F, line 1", "no such type of activations"},
       {"* kv=f16 kv=f32", "F, line 1", "given twice"},

@@ -16,12 +16,14 @@
 // capacity C, nor on the other rows, nor on how a prompt is cut. A padding token (position < 0) gives zeros.
 //
 // A tile of work is one sequence, one kv head and a block of tokens with all G heads: about 64 rows, which
-// share one f32 copy of each key tile (transposed) and value tile. In a flattened step q is [1,K,G,N,E],
-// positions are [1,N], and a fifth input i32 [1,N] has the sequence of each token, not descending: a block is
-// tokens of one sequence, and since where sequences end is data and the number of tiles is not, the last
-// tiles may be empty.
+// share one f32 copy of each key tile (transposed) and value tile. Where there are at most kStreamedRows of
+// them, as in decode, they are one block of rows: values are converted as they are multiplied, and the next
+// tile is asked for on the way (cache_rows.h). In a flattened step q is [1,K,G,N,E], positions are [1,N], and
+// a fifth input i32 [1,N] has the sequence of each token, not descending: a block is tokens of one sequence,
+// and since where sequences end is data and the number of tiles is not, the last tiles may be empty.
 #include "kernels/fast/axes.h"
 #include "kernels/fast/block_load.h"
+#include "kernels/fast/cache_rows.h"
 #include "kernels/fast/list.h"
 #include "kernels/fast/math16.h"
 #include "kernels/fast/q8a_block.h"
@@ -35,6 +37,12 @@ namespace {
 
 constexpr std::int64_t kKeys = kBlockWidth;
 constexpr std::int64_t kRowsPerTile = 64;
+// Rows whose sums the registers hold beside what they are multiplied by: 8 x 2 of 32, 4 x 1 of two each
+// of 16.
+constexpr int kStreamedRows = kThisIsa == Isa::Avx512 ? 8 : 4;
+// Values of one column of 32 are 32 rows of all kv heads: with 64 and heads of 128, two tiles of values and
+// the keys meet in too few sets of the first cache (5 % slower).
+constexpr std::int64_t kStreamedKeys = 32;
 static_assert(kKeys == 64, "the order of the partial sums is written for four groups of 16 keys");
 
 std::int64_t tokens_per_tile(std::int64_t heads) {
@@ -57,7 +65,7 @@ struct Plan {
   std::int64_t largest = 0;  // [rows]: m
   std::int64_t visible = 0;  // [rows] as i32: end of the keys that the row sees
   std::int64_t first = 0;    // [rows] as i32: the first of them
-  std::int64_t scores = 0;   // [kBlockRows, kKeys]
+  std::int64_t scores = 0;   // [kStreamedRows, kKeys]
   std::int64_t keys = 0;     // [E padded, kKeys]
   std::int64_t values = 0;   // [kKeys, V padded]
   std::int64_t total = 0;
@@ -75,7 +83,7 @@ Plan plan_of(const Call& call) {
   plan.values = plan.outputs + plan.rows * plan.value_padded;
   plan.keys = plan.values + kKeys * plan.value_padded;
   plan.scores = plan.keys + plan.head_padded * kKeys;
-  plan.sums = plan.scores + kBlockRows * kKeys;
+  plan.sums = plan.scores + kStreamedRows * kKeys;
   plan.queries = plan.sums + plan.rows * 16;
   plan.largest = plan.queries + round_up_16(plan.rows * plan.head);
   plan.visible = plan.largest + round_up_16(plan.rows);
@@ -169,31 +177,65 @@ void prepare_rows(Work& work) {
 Source source_of(const Work& work, const TensorView& view, std::int64_t first_key) {
   const std::int64_t offset =
       work.sequence * view.strides[0] + first_key * view.strides[1] + work.kv_head * view.strides[2];
-  return {static_cast<const char*>(view.data) + offset * source_bytes(view.dtype), view.dtype,
-          view.strides[1], 1};
+  return {static_cast<const char*>(view.data) + source_bytes(view.dtype, offset), view.dtype, view.strides[1],
+          1};
 }
 
-// The value rows of a key tile: in place if they are whole vectors of f32, else converted to scratch.
-Operand load_values(const Work& work, std::int64_t first_key, std::int64_t keys) {
+// A tile of keys and values that many rows read: values in f32, in place if they are whole vectors of it,
+// else converted to scratch. Its functions and those of StreamedTile have the same names.
+struct SharedTile {
+  static constexpr std::int64_t kKeysAtOnce = kKeys;
+  Operand values;
+};
+
+SharedTile load_shared(const Work& work, std::int64_t first_key, std::int64_t keys) {
   const Source source = source_of(work, work.call->inputs[2], first_key);
   if (source.dtype == DType::F32 && work.plan.value % 16 == 0) {
-    return {reinterpret_cast<const float*>(source.data), source.row, 1};
+    return {{reinterpret_cast<const float*>(source.data), source.row, 1}};
   }
   float* values = work.scratch + work.plan.values;
   load_straight(source, keys, work.plan.value, values, work.plan.value_padded);
-  return {values, work.plan.value_padded, 1};
+  return {{values, work.plan.value_padded, 1}};
+}
+
+HONE_INLINE Operand keys_of(const SharedTile&, const float* transposed, std::int64_t key) {
+  return {transposed + key, kKeys, 1};
+}
+HONE_INLINE Operand values_of(const SharedTile& tile, std::int64_t first, std::int64_t column) {
+  return {tile.values.data + first * tile.values.row + column, tile.values.row, 1};
+}
+
+// A tile that one block of rows reads.
+template <DType kType>
+struct StreamedTile {
+  static constexpr std::int64_t kKeysAtOnce = kStreamedKeys;
+  Source values, next_keys;
+  std::int64_t ahead = 0;  // bytes from its values to those of the next tile
+};
+
+template <DType kType>
+HONE_INLINE KeyColumns<kType> keys_of(const StreamedTile<kType>& tile, const float* transposed,
+                                      std::int64_t key) {
+  const std::int64_t row = source_bytes(kType, tile.next_keys.row);
+  return {transposed + key, tile.next_keys.data + key * row, row};
+}
+template <DType kType>
+HONE_INLINE ValueColumns<kType> values_of(const StreamedTile<kType>& tile, std::int64_t first,
+                                          std::int64_t column) {
+  const std::int64_t row = source_bytes(kType, tile.values.row);
+  return {tile.values.data + first * row, row, column, tile.ahead};
 }
 
 // scores [kRows, kKeys] of kRows rows from `row` on against the key tile in scratch, of its first `keys` keys
 // rounded up to whole groups.
-template <int kRows, int kGroups>
-void score(const Work& work, std::int64_t row, std::int64_t keys, float* scores) {
+template <int kRows, int kGroups, class Tile>
+void score(const Work& work, std::int64_t row, std::int64_t keys, const Tile& tile, float* scores) {
   const Operand queries = {query_of(work, row), work.plan.head, 1};
   const Vec16 scale = broadcast(work.scale);
   for (std::int64_t key = 0; key < keys; key += 16 * kGroups) {
     Accumulators<kRows, kGroups> sums;
     clear(sums);
-    multiply(queries, {work.scratch + work.plan.keys + key, kKeys, 1}, work.plan.head, sums);
+    multiply(queries, keys_of(tile, work.scratch + work.plan.keys, key), work.plan.head, sums);
     for (int r = 0; r < kRows; ++r) {
       for (int group = 0; group < kGroups; ++group) {
         const Vec16 scaled = mul(sums.at[r][group], scale);
@@ -239,9 +281,9 @@ void update_softmax(const Work& work, std::int64_t row, std::int64_t begin, std:
   largest_of(work, row) = after;
 }
 
-template <int kRows, int kGroups>
-void add_values(const Operand& weights, const Operand& values, std::int64_t keys, float* out,
-                std::int64_t out_row) {
+template <int kRows, int kGroups, class Columns>
+HONE_INLINE void add_values(const Operand& weights, const Columns& values, std::int64_t keys, float* out,
+                            std::int64_t out_row) {
   Accumulators<kRows, kGroups> sums;
   for (int r = 0; r < kRows; ++r) {
     for (int group = 0; group < kGroups; ++group) sums.at[r][group] = load(out + r * out_row + 16 * group);
@@ -250,6 +292,13 @@ void add_values(const Operand& weights, const Operand& values, std::int64_t keys
   for (int r = 0; r < kRows; ++r) {
     for (int group = 0; group < kGroups; ++group) store(out + r * out_row + 16 * group, sums.at[r][group]);
   }
+}
+
+// Groups of columns for a block of that many rows: eight sums at least hide the latency of two units, and
+// sixteen are all that the registers hold.
+constexpr int streamed_groups(int rows) {
+  if (kThisIsa == Isa::Avx512) return rows > 1 ? 2 : 4;
+  return rows > 2 ? 1 : 2;
 }
 
 // The keys of a tile, from its first on: [begin, end).
@@ -263,26 +312,24 @@ Span seen_by(const Work& work, std::int64_t row, std::int64_t first_key) {
 }
 
 // o of kRows rows from `row` on, over the keys of `span`; scores hold p.
-template <int kRows, int kGroups>
-void add_span(const Work& work, std::int64_t row, Span span, const Operand& values, const float* scores) {
-  if (span.begin >= span.end) return;
-  const Operand weights = {scores + span.begin, kKeys, 1};
-  const float* first = values.data + span.begin * values.row;
-  const std::int64_t keys = span.end - span.begin;
+template <int kRows, int kGroups, class Tile>
+void add_span(const Work& work, std::int64_t row, Span span, const Tile& tile, const float* scores) {
+  const std::int64_t width = work.plan.value_padded;
   float* out = output_of(work, row);
-  std::int64_t e = 0;
-  for (; e + 16 * kGroups <= work.plan.value_padded; e += 16 * kGroups) {
-    add_values<kRows, kGroups>(weights, {first + e, values.row, 1}, keys, out + e, work.plan.value_padded);
-  }
-  for (; e < work.plan.value_padded; e += 16) {
-    add_values<kRows, 1>(weights, {first + e, values.row, 1}, keys, out + e, work.plan.value_padded);
+  for (std::int64_t key = span.begin; key < span.end; key += Tile::kKeysAtOnce) {
+    const Operand weights = {scores + key, kKeys, 1};
+    const std::int64_t keys = smaller(Tile::kKeysAtOnce, span.end - key);
+    std::int64_t e = 0;
+    for (; e + 16 * kGroups <= width; e += 16 * kGroups)
+      add_values<kRows, kGroups>(weights, values_of(tile, key, e), keys, out + e, width);
+    for (; e < width; e += 16) add_values<kRows, 1>(weights, values_of(tile, key, e), keys, out + e, width);
   }
 }
 
 // kRows rows against the tile. Rows of one block may see different keys: those that all see are added for all
 // rows at once, those before and after them row by row, so that each row adds its own in order.
-template <int kRows, int kGroups>
-void attend(const Work& work, std::int64_t row, std::int64_t first_key, const Operand& values) {
+template <int kRows, int kGroups, class Tile>
+void attend(const Work& work, std::int64_t row, std::int64_t first_key, const Tile& tile) {
   Span spans[kRows];
   Span common = {0, kKeys};
   std::int64_t last = 0;
@@ -294,7 +341,7 @@ void attend(const Work& work, std::int64_t row, std::int64_t first_key, const Op
   }
   if (last <= 0) return;
   float* scores = work.scratch + work.plan.scores;
-  score<kRows, kGroups>(work, row, last, scores);
+  score<kRows, kGroups>(work, row, last, tile, scores);
   for (int r = 0; r < kRows; ++r) {
     if (spans[r].begin < spans[r].end)
       update_softmax(work, row + r, spans[r].begin, spans[r].end, scores + r * kKeys);
@@ -302,41 +349,78 @@ void attend(const Work& work, std::int64_t row, std::int64_t first_key, const Op
   if (common.begin >= common.end) common = {kKeys, kKeys};
   for (int r = 0; kRows > 1 && r < kRows; ++r) {
     const Span before = {spans[r].begin, smaller(spans[r].end, common.begin)};
-    add_span<1, kGroupBlock>(work, row + r, before, values, scores + r * kKeys);
+    add_span<1, kGroupBlock>(work, row + r, before, tile, scores + r * kKeys);
   }
-  add_span<kRows, kGroups>(work, row, kRows > 1 ? common : spans[0], values, scores);
+  add_span<kRows, kGroups>(work, row, kRows > 1 ? common : spans[0], tile, scores);
   for (int r = 0; kRows > 1 && r < kRows; ++r) {
     const Span after = {common.end, spans[r].end};
-    add_span<1, kGroupBlock>(work, row + r, after, values, scores + r * kKeys);
+    add_span<1, kGroupBlock>(work, row + r, after, tile, scores + r * kKeys);
   }
 }
 
-// Asks for the rows of a key tile: one head's part of a key is a line or two, a row of all heads apart, which
-// no prefetcher of the hardware follows.
-void fetch_rows(const Source& source, std::int64_t keys, std::int64_t length) {
-  for (std::int64_t key = 0; key < keys; ++key) {
-    const char* row = element_at(source, key, 0);
-    for (std::int64_t i = 0; i < length * source_bytes(source.dtype); i += 64) __builtin_prefetch(row + i);
-  }
-}
-
+// The first tile: nothing has asked for it.
 void fetch_tile(const Work& work, std::int64_t first_key) {
   const std::int64_t keys = smaller(kKeys, work.visible - first_key);
-  fetch_rows(source_of(work, work.call->inputs[1], first_key), keys, work.plan.head);
-  fetch_rows(source_of(work, work.call->inputs[2], first_key), keys, work.plan.value);
+  for (const int input : {1, 2}) {
+    const Source source = source_of(work, work.call->inputs[input], first_key);
+    const std::int64_t bytes = source_bytes(source.dtype, input == 1 ? work.plan.head : work.plan.value);
+    for (std::int64_t key = 0; key < keys; ++key) {
+      for (std::int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(element_at(source, key, 0) + i);
+    }
+  }
+}
+
+// All rows of a tile of work that has kRows of them.
+template <int kRows, DType kType>
+void attend_streamed(const Work& work, std::int64_t first_key, const StreamedTile<kType>& tile) {
+  if constexpr (kRows > 0) {
+    if (work.rows != kRows) return attend_streamed<kRows - 1>(work, first_key, tile);
+    attend<kRows, streamed_groups(kRows)>(work, 0, first_key, tile);
+  }
+}
+
+template <DType kType>
+void attend_streamed(const Work& work, std::int64_t first_key) {
+  const Source values = source_of(work, work.call->inputs[2], first_key);
+  const Source next_values = source_of(work, work.call->inputs[2], first_key + kKeys);
+  const StreamedTile<kType> tile = {values, source_of(work, work.call->inputs[1], first_key + kKeys),
+                                    next_values.data - values.data};
+  attend_streamed<kStreamedRows>(work, first_key, tile);
+}
+
+// True if it was done.
+bool attend_streamed(const Work& work, std::int64_t first_key) {
+  const DType dtype = work.call->inputs[1].dtype;
+  if (work.rows > kStreamedRows || work.plan.value % 16 != 0 || dtype != work.call->inputs[2].dtype)
+    return false;
+  switch (dtype) {
+    case DType::F32:
+      attend_streamed<DType::F32>(work, first_key);
+      return true;
+    case DType::F16:
+      attend_streamed<DType::F16>(work, first_key);
+      return true;
+    case DType::Q8_0:
+      attend_streamed<DType::Q8_0>(work, first_key);
+      return true;
+    default:
+      attend_streamed<DType::BF16>(work, first_key);
+      return true;
+  }
 }
 
 void attend_tile(const Work& work, std::int64_t first_key) {
   const std::int64_t keys = smaller(kKeys, work.visible - first_key);
-  fetch_tile(work, first_key + kKeys);
   load_transposed(source_of(work, work.call->inputs[1], first_key), keys, work.plan.head,
                   work.scratch + work.plan.keys);
-  const Operand values = load_values(work, first_key, keys);
+  if (attend_streamed(work, first_key)) return;
+  fetch_tile(work, first_key + kKeys);
+  const SharedTile tile = load_shared(work, first_key, keys);
   std::int64_t row = 0;
   for (; row + kBlockRows <= work.rows; row += kBlockRows)
-    attend<kBlockRows, kBlockGroups>(work, row, first_key, values);
-  for (; row + 2 <= work.rows; row += 2) attend<2, kGroupBlock>(work, row, first_key, values);
-  if (row < work.rows) attend<1, kGroupBlock>(work, row, first_key, values);
+    attend<kBlockRows, kBlockGroups>(work, row, first_key, tile);
+  for (; row + 2 <= work.rows; row += 2) attend<2, kGroupBlock>(work, row, first_key, tile);
+  if (row < work.rows) attend<1, kGroupBlock>(work, row, first_key, tile);
 }
 
 void write_rows(const Work& work) {

@@ -69,7 +69,7 @@ Tile tile_at(const Call& call, std::int64_t index) {
   tile.b.dtype = b.dtype;
   tile.b.row = b.strides[b.rank - (transposed ? 1 : 2)];
   tile.b.column = b.strides[b.rank - (transposed ? 2 : 1)];
-  tile.b.data = static_cast<const char*>(b.data) + matrix_offset(b, out, matrix) * source_bytes(b.dtype);
+  tile.b.data = static_cast<const char*>(b.data) + source_bytes(b.dtype, matrix_offset(b, out, matrix));
   tile.b.data = element_at(tile.b, 0, column);
   tile.out_row = out.strides[out.rank - 2];
   tile.out = static_cast<float*>(out.data) + matrix_offset(out, out, matrix) + row * tile.out_row +

@@ -39,15 +39,20 @@ HONE_INLINE void clear(Accumulators<kRows, kGroups>& sums) {
   }
 }
 
+// Sixteen columns of row i of the right operand, from column 16 * group on.
+HONE_INLINE Vec16 columns_at(const Operand& b, std::int64_t i, int group) {
+  return load(b.data + i * b.row + 16 * group);
+}
+
 // sums[r][j] = fma(a[r][i], b[i][j], sums[r][j]) for i = 0 .. length-1, in this order. b's rows are
-// contiguous.
-template <int kRows, int kGroups>
-HONE_INLINE void multiply(const Operand& a, const Operand& b, std::int64_t length,
+// contiguous; what they are made of is for columns_at to say.
+template <int kRows, int kGroups, class Columns = Operand>
+HONE_INLINE void multiply(const Operand& a, const Columns& b, std::int64_t length,
                           Accumulators<kRows, kGroups>& sums) {
   Accumulators<kRows, kGroups> local = sums;
   for (std::int64_t i = 0; i < length; ++i) {
     Vec16 columns[kGroups];
-    for (int group = 0; group < kGroups; ++group) columns[group] = load(b.data + i * b.row + 16 * group);
+    for (int group = 0; group < kGroups; ++group) columns[group] = columns_at(b, i, group);
     for (int row = 0; row < kRows; ++row) {
       const Vec16 factor = broadcast(a.data[row * a.row + i * a.column]);
       for (int group = 0; group < kGroups; ++group) {

@@ -230,6 +230,13 @@ HONE_INLINE void store_f16(std::uint16_t* p, Vec16 a) {
   _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm256_cvtps_ph(a.low, _MM_FROUND_TO_NEAREST_INT));
   _mm_storeu_si128(reinterpret_cast<__m128i*>(p + 8), _mm256_cvtps_ph(a.high, _MM_FROUND_TO_NEAREST_INT));
 }
+// One f16, at any address, in every lane.
+HONE_INLINE Vec16 broadcast_f16(const void* p) {
+  std::uint16_t bits;
+  __builtin_memcpy(&bits, p, 2);
+  const __m256 all = _mm256_cvtph_ps(_mm_set1_epi16(static_cast<short>(bits)));
+  return {all, all};
+}
 HONE_INLINE Vec16 load_f16_partial(const std::uint16_t* p, int count) {
   alignas(32) std::uint16_t lanes[16] = {};
   for (int i = 0; i < count; ++i) lanes[i] = p[i];

@@ -192,6 +192,12 @@ HONE_INLINE Vec16 load_f16(const std::uint16_t* p) {
 HONE_INLINE void store_f16(std::uint16_t* p, Vec16 a) {
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_cvtps_ph(a.v, _MM_FROUND_TO_NEAREST_INT));
 }
+// One f16, at any address, in every lane.
+HONE_INLINE Vec16 broadcast_f16(const void* p) {
+  std::uint16_t bits;
+  __builtin_memcpy(&bits, p, 2);
+  return {_mm512_cvtph_ps(_mm256_set1_epi16(static_cast<short>(bits)))};
+}
 HONE_INLINE Vec16 load_f16_partial(const std::uint16_t* p, int count) {
   return {_mm512_cvtph_ps(_mm256_maskz_loadu_epi16(first_lanes(count).m, p))};
 }

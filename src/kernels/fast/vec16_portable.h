@@ -337,6 +337,12 @@ HONE_INLINE Vec16i f32_to_f16_bits(Vec16 a) {
 HONE_INLINE Vec16 load_f16(const std::uint16_t* p) {
   return f16_bits_to_f32(load_u16(p));
 }
+// One f16, at any address, in every lane.
+HONE_INLINE Vec16 broadcast_f16(const void* p) {
+  std::uint16_t bits;
+  __builtin_memcpy(&bits, p, 2);
+  return f16_bits_to_f32(broadcast_i(bits));
+}
 HONE_INLINE Vec16 load_f16_partial(const std::uint16_t* p, int count) {
   return f16_bits_to_f32(load_u16_partial(p, count));
 }

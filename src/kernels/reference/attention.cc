@@ -6,6 +6,7 @@
 // sees. A tile is one row of q.
 #include <cmath>
 #include <limits>
+#include <vector>
 
 #include "kernels/reference/elements.h"
 #include "kernels/reference/list.h"
@@ -83,7 +84,12 @@ std::string_view accepts(const Signature& signature) {
   if (signature.inputs[0].shape.size() != 5 || signature.inputs[1].shape.size() != 4) {
     return "needs q [B,K,G,T,E], k [B,C,K,E] and v [B,C,K,V]";
   }
-  return needs_plain_inputs(signature);
+  // Rows of q8_0 are decoded by load_reals, whole blocks at a time.
+  std::vector<OperandSpec> inputs(signature.inputs.begin(), signature.inputs.end());
+  for (const std::size_t cache : {1, 2}) {
+    if (inputs[cache].dtype == DType::Q8_0) inputs[cache].dtype = DType::F32;
+  }
+  return needs_plain_inputs({signature.op, signature.attributes, inputs, signature.outputs});
 }
 
 constexpr Kernel kKernels[] = {{.name = "attention.reference",

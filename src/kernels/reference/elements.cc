@@ -1,5 +1,6 @@
 #include "kernels/reference/elements.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -203,15 +204,21 @@ void load_integers(const TensorView& view, std::int64_t offset, std::int64_t str
 
 namespace {
 
-// Whole blocks of q8a of values rounded to f32.
+// Whole blocks of q8a, or q8_0 with a scale of NaN where a value is not finite, of values rounded to f32.
 void store_blocks(const TensorView& view, std::int64_t offset, std::int64_t count, const double* values) {
   constexpr std::int64_t kBlock = 32;
   for (std::int64_t i = 0; i + kBlock <= count; i += kBlock) {
     float rounded[kBlock];
     for (std::int64_t j = 0; j < kBlock; ++j) rounded[j] = static_cast<float>(values[i + j]);
-    const BlockQ8A block = encode_q8a_block(rounded);
-    std::memcpy(static_cast<std::byte*>(view.data) + dtype_bytes(DType::Q8A, offset + i), &block,
-                sizeof(block));
+    std::byte* const to = static_cast<std::byte*>(view.data) + dtype_bytes(view.dtype, offset + i);
+    if (view.dtype == DType::Q8_0 &&
+        !std::all_of(rounded, rounded + kBlock, [](float value) { return std::isfinite(value); })) {
+      constexpr std::uint16_t kNan = 0x7e00;
+      std::memset(to, 0, static_cast<std::size_t>(dtype_bytes(DType::Q8_0, kBlock)));
+      std::memcpy(to, &kNan, sizeof(kNan));
+      continue;
+    }
+    (void)encode_row(view.dtype, rounded, kBlock, to);  // has an encoder
   }
 }
 
@@ -232,6 +239,7 @@ void store_reals(const TensorView& view, std::int64_t offset, std::int64_t strid
       return store_run<std::uint16_t>(view, offset, stride, count, values,
                                       [](double value) { return f32_to_bf16(round_to_odd(value)); });
     case DType::Q8A:
+    case DType::Q8_0:
       return store_blocks(view, offset, count, values);
     default:
       break;

@@ -59,8 +59,8 @@ inline std::int64_t integer_at(const TensorView& view, std::int64_t linear) {
   load_integers(view, offset_of(view, linear), 1, 1, &value);
   return value;
 }
-// Rounds once, to nearest even; to an integer type: truncated, saturated, NaN gives 0; to q8a: to f32 and
-// then to blocks, stride 1, offset and count whole blocks.
+// Rounds once, to nearest even; to an integer type: truncated, saturated, NaN gives 0; to q8a and
+// q8_0: to f32 and then to blocks, stride 1, offset and count whole blocks.
 void store_reals(const TensorView& view, std::int64_t offset, std::int64_t stride, std::int64_t count,
                  const double* values);
 // Row `row` of an op whose input rows have `rank - 1` axes in front: as store_reals, or where the view is q8a

@@ -44,10 +44,14 @@ constexpr Kernel kernel(std::string_view name, std::string_view op) {
                 .run = run<Op>};
 }
 
-// cast alone reads blocks of q8a, as the numbers that they stand for; a tile is one row then, decoded in
-// double.
+bool is_cast_block(DType dtype) {
+  return dtype == DType::Q8A || dtype == DType::Q8_0;
+}
+
+// cast alone reads blocks of q8a and q8_0, as the numbers that they stand for; a tile is one row then,
+// decoded in double.
 bool reads_blocks(const Call& call) {
-  return call.inputs[0].dtype == DType::Q8A;
+  return is_cast_block(call.inputs[0].dtype);
 }
 
 std::int64_t cast_tile_count(const Call& call) {
@@ -69,8 +73,8 @@ void run_cast(const Call& call, std::int64_t tile) {
 }
 
 std::string_view cast_accepts(const Signature& signature) {
-  if (signature.inputs[0].dtype != DType::Q8A) return needs_plain(signature);
-  if (signature.outputs[0].dtype == DType::Q8A || !dtype_row(signature.outputs[0].dtype).is_float)
+  if (!is_cast_block(signature.inputs[0].dtype)) return needs_plain(signature);
+  if (dtype_row(signature.outputs[0].dtype).is_quantised || !dtype_row(signature.outputs[0].dtype).is_float)
     return "needs a float result";
   return needs_strided(signature);
 }
