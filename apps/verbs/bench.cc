@@ -253,8 +253,7 @@ Result<double> operations_of_prefill(const Plan& plan, std::int64_t prompt, std:
   double operations = 0;
   for (std::int64_t begin = 0; begin < prompt; begin += chunk) {
     const std::int64_t tokens = std::min(chunk, prompt - begin);
-    const PlannedCost cost =
-        HONE_TRY(planned_cost(plan, {{'B', 1}, {'T', tokens}, {'C', begin + tokens}, {'R', 1}}));
+    const PlannedCost cost = HONE_TRY(planned_cost(plan, sizes_of_step(1, tokens, begin + tokens, 1)));
     operations += static_cast<double>(cost.operations);
   }
   return operations;

@@ -59,10 +59,6 @@ bool is_cache(const OperandSpec& operand) {
   return is_half_or_float(operand.dtype) || is_q8_0_row(operand);
 }
 
-}  // namespace
-
-namespace {
-
 // Norms: x f32 rows, one f32 vector for each further input; q8a [..,D], or [..,2,D] in two terms.
 std::string_view accepts_norm(const Signature& signature, std::size_t inputs) {
   if (!has_arity(signature, inputs)) return kArity;

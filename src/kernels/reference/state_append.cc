@@ -1,6 +1,6 @@
 // state_append: row (b,t) of `new` goes to state[b, positions[b,t]], or with a fourth input row (0,n) to
-// state[sequence[0,n], positions[0,n]]; a negative position is padding. A tile is one row. Rows of reals for a
-// state of q8_0 are rounded to it (reference/elements.h:store_reals).
+// state[sequence[0,n], positions[0,n]]; a negative position is padding. A tile is one row. Rows of reals for
+// a state of q8_0 are rounded to it (reference/elements.h:store_reals).
 #include "kernels/reference/elements.h"
 #include "kernels/reference/list.h"
 
