@@ -163,7 +163,7 @@ class EffectTest(CommandTest):
             self.made("--kv", kv)
         # Heads of 24.
         error = self.fails_both(2, "plan", os.path.join(DATA, "models", "llama-odd"), "--kv", "q8_0", says=("layers.0.attn", "24", "32"))
-        self.assertIn("--kv f16", error["next_step"])
+        self.assertIn("--kv f16", error["try"])
 
     def test_budget_is_hard(self):
         need = self.answer("plan", LLAMA)["total_bytes"]
