@@ -14,14 +14,16 @@ bool is_register_type(DType dtype) {
 }
 
 // True if the node gives the same bits as an instruction of a strip program: arithmetic on register types;
-// casts also from the other types, which a load widens exactly.
+// casts also from the other types but blocks, which a load widens exactly.
 bool may_run_inside(const Graph& graph, const UseMap& uses, const Node& node) {
   const OpRow* row = find_op(node.op);
   if (row == nullptr || row->op_class != OpClass::Elementwise || node.outputs.size() != 1) return false;
   if (!is_register_type(graph.type(node.outputs[0]).dtype)) return false;
   return std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId input) {
-    if (is_register_type(graph.type(input).dtype)) return true;
-    return node.op == "cast" && producer_if(graph, uses, input, "constant") == nullptr;
+    const DType dtype = graph.type(input).dtype;
+    if (is_register_type(dtype)) return true;
+    return node.op == "cast" && !dtype_row(dtype).is_quantised &&
+           producer_if(graph, uses, input, "constant") == nullptr;
   });
 }
 

@@ -156,11 +156,13 @@ class Planner {
                          options_.level);
   }
 
-  // Elementwise nodes run as strip programs, but at O0, where each has its reference kernel.
+  // Elementwise nodes run as strip programs, but at O0, where each has its reference kernel, and where a cast
+  // reads blocks.
   std::string_view kernel_op(const Node& node) const {
     const OpRow* row = find_op(node.op);
+    const bool blocks = !node.inputs.empty() && dtype_row(graph_.type(node.inputs[0]).dtype).is_quantised;
     const bool strips =
-        row != nullptr && row->op_class == OpClass::Elementwise && options_.level != Level::O0;
+        row != nullptr && row->op_class == OpClass::Elementwise && !blocks && options_.level != Level::O0;
     return strips ? std::string_view("fused_elementwise") : std::string_view(node.op);
   }
 

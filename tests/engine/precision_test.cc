@@ -129,6 +129,25 @@ TEST_P(PrecisionModel, TheErrorOfEachCache) {
   expect_cache_errors(path(), ids(), GetParam(), 2);
 }
 
+// Below O2 a cast to f32 stands before whatever reads the cache.
+TEST_P(PrecisionModel, ACacheOfBlocksWorksAtEveryLevel) {
+  const auto with = [&](Level level) {
+    EngineOptions options = options_of(Precision::Exact);
+    options.kv = DType::Q8_0;
+    options.level = level;
+    return logits_of(path(), options, ids());
+  };
+  const std::vector<float> primitive = with(Level::O0);
+  ASSERT_FALSE(primitive.empty());
+  for (const Level level : {Level::O1, Level::O2, Level::O3}) {
+    const std::vector<float> logits = with(level);
+    ASSERT_EQ(logits.size(), primitive.size());
+    // A value that other rounding turns to the next of 127 steps moves the logits by less than the cache
+    // does.
+    EXPECT_LE(relative_distance(logits, primitive), 0.02 * std::sqrt(2.0 * 2));
+  }
+}
+
 TEST_P(PrecisionModel, ACacheOfBlocksHasOneSetOfBits) {
   EngineOptions options = options_of(Precision::Fast);
   options.kv = DType::Q8_0;
