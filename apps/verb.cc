@@ -76,7 +76,7 @@ void CommonFlags::add_to(const Command& verb, bool model_only) {
   verb.option("--kv", kv, "type of the KV cache: f32, f16, bf16 or q8_0; default by the precision policy");
   verb.option("--weights", weights,
               "q8_0: matrices that the file has in a float type are rounded as they are loaded");
-  verb.option("--isa", isa, "portable, avx2 or avx512; default the best of this machine, or HONE_ISA");
+  verb.option("--isa", isa, "portable, avx2, avx512 or amx; default the best of this machine, or HONE_ISA");
   verb.option("--bits", bits, "isa: one set of bits per instruction set; portable: the same on all of them")
       .show_default();
   verb.option("--ctx", context, "tokens per sequence; default min(the model's, 4096)")
@@ -94,7 +94,7 @@ Result<std::optional<Isa>> asked_isa(const std::string& flag) {
   const std::optional<Isa> isa = isa_from_name(text);
   if (isa) return isa;
   return usage_error(flag.empty() ? "HONE_ISA" : "--isa", "no such instruction set",
-                     "portable, avx2 or avx512", text);
+                     "portable, avx2, avx512 or amx", text);
 }
 
 std::string_view bits_name(const Target& target) {

@@ -1,5 +1,7 @@
 #include "base/isa.h"
 
+#include "base/machine_facts.h"
+
 namespace hone {
 
 std::string_view isa_name(Isa isa) {
@@ -10,6 +12,8 @@ std::string_view isa_name(Isa isa) {
       return "avx2";
     case Isa::Avx512:
       return "avx512";
+    case Isa::Amx:
+      return "amx";
   }
   return "portable";
 }
@@ -28,7 +32,10 @@ Isa detect_isa() {
   const bool avx512 = __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512bw") != 0 &&
                       __builtin_cpu_supports("avx512dq") != 0 && __builtin_cpu_supports("avx512vl") != 0 &&
                       __builtin_cpu_supports("avx512vnni") != 0 && __builtin_cpu_supports("avx512bf16") != 0;
-  if (avx2 && avx512) return Isa::Avx512;
+  if (avx2 && avx512) {
+    static const bool tiles = has_int8_and_bf16_tiles() && request_amx() == AmxPermission::Granted;
+    return tiles ? Isa::Amx : Isa::Avx512;
+  }
   return avx2 ? Isa::Avx2 : Isa::Portable;
 }
 

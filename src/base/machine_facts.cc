@@ -133,6 +133,14 @@ std::string_view amx_permission_name(AmxPermission permission) {
   return kNames[static_cast<std::size_t>(permission)];
 }
 
+bool has_int8_and_bf16_tiles() {
+  const unsigned d = cpuid(7).d;
+  constexpr unsigned kBf16 = 1U << 22;
+  constexpr unsigned kTile = 1U << 24;
+  constexpr unsigned kInt8 = 1U << 25;
+  return (d & (kBf16 | kTile | kInt8)) == (kBf16 | kTile | kInt8);
+}
+
 AmxPermission request_amx() {
   const bool present = (cpuid(7).d >> 24 & 1U) != 0;
   if (!present) return AmxPermission::Absent;

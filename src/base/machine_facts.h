@@ -26,6 +26,8 @@ enum class AmxPermission : std::uint8_t { Absent, Refused, Granted };
 std::string_view amx_permission_name(AmxPermission permission);
 // Asks the kernel for tile data (arch_prctl, ARCH_REQ_XCOMP_PERM); a second call answers the same.
 AmxPermission request_amx();
+// True if the processor multiplies tiles of int8 and of bf16, whatever the kernel grants.
+bool has_int8_and_bf16_tiles();
 
 // Settings of the system, as it spells them; empty where it has none. `root` stands before /sys and /proc.
 struct SystemFacts {

@@ -1,5 +1,6 @@
 #include "base/machine_findings.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <fmt/format.h>
@@ -10,7 +11,7 @@
 namespace hone {
 namespace {
 
-// Family and model numbers of processors with AVX-512 and BF16 (the vendors' lists of CPUID signatures).
+// Family and model numbers of processors, with the level that each has (the vendors' lists of CPUID signatures).
 struct KnownProcessor {
   std::string_view vendor;
   int family;
@@ -20,9 +21,9 @@ struct KnownProcessor {
 };
 
 constexpr std::array kKnown{
-    KnownProcessor{"GenuineIntel", 6, 0x8f, 0x8f, Isa::Avx512},   // Sapphire Rapids
-    KnownProcessor{"GenuineIntel", 6, 0xcf, 0xcf, Isa::Avx512},   // Emerald Rapids
-    KnownProcessor{"GenuineIntel", 6, 0xad, 0xae, Isa::Avx512},   // Granite Rapids
+    KnownProcessor{"GenuineIntel", 6, 0x8f, 0x8f, Isa::Amx},      // Sapphire Rapids
+    KnownProcessor{"GenuineIntel", 6, 0xcf, 0xcf, Isa::Amx},      // Emerald Rapids
+    KnownProcessor{"GenuineIntel", 6, 0xad, 0xae, Isa::Amx},      // Granite Rapids
     KnownProcessor{"GenuineIntel", 6, 0x55, 0x55, Isa::Avx2},     // Skylake and Cascade Lake: no BF16
     KnownProcessor{"GenuineIntel", 6, 0x6a, 0x6c, Isa::Avx2},     // Ice Lake: no BF16
     KnownProcessor{"AuthenticAMD", 25, 0x10, 0x1f, Isa::Avx512},  // Zen 4
@@ -40,7 +41,9 @@ double gib(std::int64_t bytes) {
 void check_processor(const MachineState& state, std::vector<MachineFinding>& out) {
   const ProcessorFacts& processor = state.processor;
   const std::optional<Isa> known = known_isa(processor);
-  if (known && *known > processor.best) {
+  // Where the kernel refuses tiles, that is the finding below.
+  const Isa reported = state.amx == AmxPermission::Refused ? std::max(processor.best, Isa::Amx) : processor.best;
+  if (known && *known > reported) {
     out.push_back({"isa-masked",
                    fmt::format("{} has {}, but this system reports {} at most{}", processor.name,
                                isa_name(*known), isa_name(processor.best),

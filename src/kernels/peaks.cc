@@ -171,7 +171,7 @@ Result<Peaks> measure_peaks(ThreadPool& pool, Isa isa, std::int64_t working_set)
   }
   if (!smaller) peaks.read_working_set_bytes_per_s = peaks.read_bytes_per_s;
   if (isa == Isa::Portable) return peaks;
-  const bool wide = isa == Isa::Avx512;
+  const bool wide = isa >= Isa::Avx512;
   const double rounds = static_cast<double>(kFmaRounds) * kChains * pool.threads();
   const auto rate = [&](void (*loop)(), double operations) {
     return rounds * operations / fastest(pool, 5, pool.threads(), [&](std::int64_t) { loop(); });

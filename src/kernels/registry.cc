@@ -17,6 +17,9 @@ void list_kernels(Take take, void* context);
 namespace avx512 {
 void list_kernels(Take take, void* context);
 }
+namespace amx {
+void list_kernels(Take take, void* context);
+}
 
 }  // namespace hone::kernels
 
@@ -29,6 +32,7 @@ std::vector<Kernel> collect() {
     auto* out = static_cast<std::vector<Kernel>*>(context);
     out->insert(out->end(), list.data, list.data + list.count);
   };
+  kernels::amx::list_kernels(take, &kernels);
   kernels::avx512::list_kernels(take, &kernels);
   kernels::avx2::list_kernels(take, &kernels);
   kernels::portable::list_kernels(take, &kernels);

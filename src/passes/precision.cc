@@ -26,12 +26,15 @@ constexpr std::array kPolicies{
     PolicyRow{WeightKind::Wide, Isa::Portable, kExact},
     PolicyRow{WeightKind::Wide, Isa::Avx2, kExact},
     PolicyRow{WeightKind::Wide, Isa::Avx512, kExact},
+    PolicyRow{WeightKind::Wide, Isa::Amx, kExact},
     PolicyRow{WeightKind::Half, Isa::Portable, kHalf},
     PolicyRow{WeightKind::Half, Isa::Avx2, kHalf},
     PolicyRow{WeightKind::Half, Isa::Avx512, kHalf},
+    PolicyRow{WeightKind::Half, Isa::Amx, kHalf},
     PolicyRow{WeightKind::Quantised, Isa::Portable, kInt8},
     PolicyRow{WeightKind::Quantised, Isa::Avx2, kInt8},
     PolicyRow{WeightKind::Quantised, Isa::Avx512, kInt8},
+    PolicyRow{WeightKind::Quantised, Isa::Amx, kInt8},
 };
 
 WeightKind kind_of(DType dtype) {

@@ -10,7 +10,7 @@ namespace hone {
 // The policy of `level` for a model most of whose weight bytes are of `dominant_weight_type`, on `isa`. Below
 // O3 it is exact: f32 activations and f32 cache.
 //
-//   weights         portable, avx2, avx512
+//   weights         portable, avx2, avx512, amx
 //   f64, f32        f32 activations, f32 KV
 //   f16, bf16       f32 activations, f16 KV    (no kernel reads 16-bit activations yet)
 //   quantised       int8 blocks, f16 KV        (the int8 dot kernel exists on every level)

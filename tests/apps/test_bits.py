@@ -7,7 +7,7 @@ import unittest
 import command
 from command import IDS, LLAMA, QWEN, CommandTest
 
-ISAS = ("portable", "avx2", "avx512")
+ISAS = ("portable", "avx2", "avx512", "amx")
 
 
 class BitsTest(CommandTest):

@@ -8,7 +8,7 @@ from command import DATA, IDS, LLAMA, QWEN, CommandTest
 
 VERBS = ("run", "logits", "perplexity", "tokenize", "render", "template", "inspect", "explain", "plan", "verify", "bench",
          "quantize", "doctor", "version")
-ISAS = ("portable", "avx2", "avx512")
+ISAS = ("portable", "avx2", "avx512", "amx")
 
 
 class UsageTest(CommandTest):

@@ -61,7 +61,7 @@ class ProgramTest(CommandTest):
     def test_version(self):
         text = self.ok("version").out.decode()
         self.assertRegex(text, r"^hone \d+\.\d+\.\d+\n")
-        for part in ("avx2", "avx512", "portable"):
+        for part in ("amx", "avx2", "avx512", "portable"):
             self.assertIn(part, text)
         self.assertRegex(text, r"g\+\+|[Cc]lang")
         self.assertEqual(self.ok("--version").out.decode(), text)

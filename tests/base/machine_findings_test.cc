@@ -11,7 +11,7 @@ namespace {
 
 MachineState healthy() {
   MachineState state;
-  state.processor = {"GenuineIntel", "Xeon", 6, 0x8f, true, {"avx2"}, Isa::Avx512};
+  state.processor = {"GenuineIntel", "Xeon", 6, 0x8f, true, {"avx2"}, Isa::Amx};
   state.amx = AmxPermission::Granted;
   state.system = {"performance", "madvise", 0};
   state.threads_asked = 4;
@@ -43,7 +43,11 @@ void expect_one(const std::vector<MachineFinding>& findings, const char* name, c
 
 TEST(MachineFindings, AHealthyMachineHasNone) {
   EXPECT_TRUE(machine_findings(healthy()).empty());
-  EXPECT_TRUE(with([](MachineState& s) { s.amx = AmxPermission::Absent; }).empty());
+  // A processor without tiles.
+  EXPECT_TRUE(with([](MachineState& s) {
+                s.processor = {"AuthenticAMD", "EPYC", 26, 2, true, {"avx2"}, Isa::Avx512};
+                s.amx = AmxPermission::Absent;
+              }).empty());
   EXPECT_TRUE(with([](MachineState& s) { s.system = {"", "", 0}; }).empty());
 }
 
@@ -53,8 +57,16 @@ TEST(MachineFindings, EachPitIsFoundWithItsMend) {
   expect_one(with([](MachineState& s) { s.isa_asked = Isa::Portable; }), "isa-forced", "asks for portable",
              "unset HONE_ISA");
   EXPECT_TRUE(with([](MachineState& s) { s.isa_asked = s.processor.best; }).empty());
-  expect_one(with([](MachineState& s) { s.amx = AmxPermission::Refused; }), "amx-refused", "tile data",
-             "seccomp");
+  expect_one(with([](MachineState& s) {
+               s.amx = AmxPermission::Refused;
+               s.processor.best = Isa::Avx512;
+             }),
+             "amx-refused", "tile data", "seccomp");
+  expect_one(with([](MachineState& s) {
+               s.amx = AmxPermission::Absent;
+               s.processor.best = Isa::Avx512;
+             }),
+             "isa-masked", "has amx", "host-passthrough");
   expect_one(with([](MachineState& s) { s.system.governor = "powersave"; }), "governor", "powersave",
              "cpupower frequency-set -g performance");
   expect_one(with([](MachineState& s) { s.system.huge_pages = "never"; }), "huge-pages", "off", "madvise");
@@ -71,7 +83,7 @@ TEST(MachineFindings, ProcessorsAreKnownByTheirNumbers) {
   const auto isa = [](const char* vendor, int family, int model) {
     return known_isa({vendor, "", family, model, false, {}, Isa::Portable});
   };
-  EXPECT_EQ(isa("GenuineIntel", 6, 0x8f), Isa::Avx512);
+  EXPECT_EQ(isa("GenuineIntel", 6, 0x8f), Isa::Amx);
   EXPECT_EQ(isa("GenuineIntel", 6, 0x55), Isa::Avx2);
   EXPECT_EQ(isa("AuthenticAMD", 25, 0x11), Isa::Avx512);
   EXPECT_EQ(isa("AuthenticAMD", 25, 0x01), Isa::Avx2);

@@ -8,7 +8,7 @@ namespace hone::test {
 namespace {
 
 class AttentionTest : public PerLevel {};
-INSTANTIATE_TEST_SUITE_P(Levels, AttentionTest, testing::ValuesIn(kIsaLevels), level_name);
+INSTANTIATE_TEST_SUITE_P(Levels, AttentionTest, testing::ValuesIn(kVectorLevels), level_name);
 
 struct Sizes5 {
   std::int64_t batch, kv_heads, group, tokens, head, capacity;

@@ -8,7 +8,7 @@ namespace hone::test {
 namespace {
 
 class MatmulStridedTest : public PerLevel {};
-INSTANTIATE_TEST_SUITE_P(Levels, MatmulStridedTest, testing::ValuesIn(kIsaLevels), level_name);
+INSTANTIATE_TEST_SUITE_P(Levels, MatmulStridedTest, testing::ValuesIn(kVectorLevels), level_name);
 
 // Rounding bound of the documented order: a chain of at most 256 fused multiply-adds rounds each partial sum,
 // and each segment adds one rounding; every partial sum is at most sum |a||b|.

@@ -5,7 +5,7 @@ namespace hone::test {
 namespace {
 
 class MovesTest : public PerLevel {};
-INSTANTIATE_TEST_SUITE_P(Levels, MovesTest, testing::ValuesIn(kIsaLevels), level_name);
+INSTANTIATE_TEST_SUITE_P(Levels, MovesTest, testing::ValuesIn(kVectorLevels), level_name);
 
 constexpr DType kTypes[] = {DType::U8, DType::F16, DType::F32, DType::F64};
 

@@ -11,7 +11,7 @@ class QuantisedOutput : public PerLevel {
  protected:
   std::mt19937_64 random_{41};
 };
-INSTANTIATE_TEST_SUITE_P(Levels, QuantisedOutput, testing::ValuesIn(kIsaLevels), level_name);
+INSTANTIATE_TEST_SUITE_P(Levels, QuantisedOutput, testing::ValuesIn(kVectorLevels), level_name);
 
 // Runs `launch` of the level into q8a, and into f32 and on through quantize_q8a of the portable level.
 void expect_as_two_launches(Launch launch, const Sizes& sizes, Isa isa, const std::string& what) {

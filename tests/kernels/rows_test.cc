@@ -9,7 +9,7 @@ namespace {
 constexpr double kHalfUlp = 0x1p-24;  // relative error of one rounding to f32
 
 class RowsTest : public PerLevel {};
-INSTANTIATE_TEST_SUITE_P(Levels, RowsTest, testing::ValuesIn(kIsaLevels), level_name);
+INSTANTIATE_TEST_SUITE_P(Levels, RowsTest, testing::ValuesIn(kVectorLevels), level_name);
 
 const Sizes kLengths = {1,  2,  3,  7,  15,  16,  17,  31,  32,  33,  47,
                         48, 63, 64, 65, 100, 255, 256, 257, 576, 1000};

@@ -8,7 +8,7 @@ namespace hone::test {
 namespace {
 
 class StripsTest : public PerLevel {};
-INSTANTIATE_TEST_SUITE_P(Levels, StripsTest, testing::ValuesIn(kIsaLevels), level_name);
+INSTANTIATE_TEST_SUITE_P(Levels, StripsTest, testing::ValuesIn(kVectorLevels), level_name);
 
 constexpr DType kAllTypes[] = {DType::F64, DType::F32, DType::F16, DType::BF16, DType::I8,  DType::U8,
                                DType::I16, DType::I32, DType::U32, DType::I64,  DType::Bool};

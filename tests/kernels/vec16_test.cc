@@ -176,7 +176,7 @@ TEST_P(Vec16Levels, SumHasTheStatedTree) {
   EXPECT_EQ(out.sum, 0x1p24F + 14.0F);
 }
 
-INSTANTIATE_TEST_SUITE_P(Levels, Vec16Levels, testing::ValuesIn(kIsaLevels), level_name);
+INSTANTIATE_TEST_SUITE_P(Levels, Vec16Levels, testing::ValuesIn(kVectorLevels), level_name);
 
 }  // namespace
 }  // namespace hone::test

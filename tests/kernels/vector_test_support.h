@@ -194,6 +194,9 @@ struct Launch {
   const StripProgram* program = nullptr;
 };
 
+// The levels that have every kernel; that of AMX takes what does not multiply in tiles from the one below.
+inline constexpr Isa kVectorLevels[] = {Isa::Portable, Isa::Avx2, Isa::Avx512};
+
 // The kernel of a level (or the reference kernel) that takes the launch; nullptr if there is none, and then
 // `refusal` says what the last one asked for would need.
 inline const Kernel* find_kernel(const Launch& launch, Isa isa, bool reference = false,
@@ -210,7 +213,7 @@ inline const Kernel* find_kernel(const Launch& launch, Isa isa, bool reference =
     if (answer.empty()) return &kernel;
     if (refusal != nullptr) *refusal = answer;
   }
-  return nullptr;
+  return isa == Isa::Amx && !reference ? find_kernel(launch, Isa::Avx512, false, refusal) : nullptr;
 }
 
 // The names of the kernels that this program has run.

@@ -11,7 +11,7 @@
 
 #include "kernels/fast/dot_format.h"
 
-#if HONE_ISA_LEVEL == 2
+#if HONE_ISA_LEVEL >= 2
 #include "kernels/fast/dot_avx512.h"
 #elif HONE_ISA_LEVEL == 1
 #include "kernels/fast/dot_avx2.h"

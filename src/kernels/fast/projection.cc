@@ -196,7 +196,7 @@ constexpr Kernel kKernels[] = {{HONE_KERNEL_NAME("projection.q8a.panel16"), "pro
 }  // namespace
 
 KernelList projection_kernels() {
-  return {kKernels, 2};
+  return {kKernels, kThisIsa == Isa::Amx ? 1 : 2};  // tiles are of q8a
 }
 
 }  // namespace hone::kernels::HONE_ISA_NAMESPACE

@@ -12,13 +12,13 @@ namespace hone::kernels::HONE_ISA_NAMESPACE {
 
 // Rows taken at once. Four rows of a two-register Vec16 fill the latency of two FMA units, as do eight rows
 // of a one-register one; the bits are the same.
-inline constexpr int kRowBlock = kThisIsa == Isa::Avx512 ? 8 : 4;
+inline constexpr int kRowBlock = kThisIsa >= Isa::Avx512 ? 8 : 4;
 // 16-column groups taken at once where there is one row.
 inline constexpr int kGroupBlock = 4;
 // Rows and groups of a step that takes several of both: 4 x 4 sums fill 16 of 32 registers and load 8 vectors
 // for 16 products, where 8 x 1 load 9 for 8 and two loads a cycle bound them.
 inline constexpr int kBlockRows = 4;
-inline constexpr int kBlockGroups = kThisIsa == Isa::Avx512 ? 4 : 1;
+inline constexpr int kBlockGroups = kThisIsa >= Isa::Avx512 ? 4 : 1;
 
 // A matrix of f32: element (i, j) at data[i * row + j * column].
 struct Operand {

@@ -46,17 +46,17 @@ void run(const Call& call, std::int64_t tile) {
 
 constexpr Kernel kKernels[] = {{HONE_KERNEL_NAME("swiglu_mlp.q8a.panel16"), "swiglu_mlp", kThisIsa, false,
                                 accepts_swiglu_int8, matmul_tile_count, run<silu>, scratch_bytes},
-                               {HONE_KERNEL_NAME("swiglu_mlp.f32.panel16"), "swiglu_mlp", kThisIsa, false,
-                                accepts_swiglu_float, matmul_tile_count, run<silu>, scratch_bytes},
                                {HONE_KERNEL_NAME("geglu_mlp.q8a.panel16"), "geglu_mlp", kThisIsa, false,
                                 accepts_swiglu_int8, matmul_tile_count, run<gelu_tanh>, scratch_bytes},
+                               {HONE_KERNEL_NAME("swiglu_mlp.f32.panel16"), "swiglu_mlp", kThisIsa, false,
+                                accepts_swiglu_float, matmul_tile_count, run<silu>, scratch_bytes},
                                {HONE_KERNEL_NAME("geglu_mlp.f32.panel16"), "geglu_mlp", kThisIsa, false,
                                 accepts_swiglu_float, matmul_tile_count, run<gelu_tanh>, scratch_bytes}};
 
 }  // namespace
 
 KernelList swiglu_mlp_kernels() {
-  return {kKernels, 4};
+  return {kKernels, kThisIsa == Isa::Amx ? 2 : 4};  // tiles are of q8a
 }
 
 }  // namespace hone::kernels::HONE_ISA_NAMESPACE

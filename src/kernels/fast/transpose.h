@@ -5,7 +5,7 @@
 
 #include "kernels/fast/vec16.h"
 
-#if HONE_ISA_LEVEL == 2
+#if HONE_ISA_LEVEL >= 2
 #include "kernels/fast/transpose_avx512.h"
 #else
 #include "kernels/fast/transpose_quads.h"

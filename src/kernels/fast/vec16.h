@@ -21,7 +21,7 @@
 // weak symbol.
 #define HONE_INLINE [[gnu::always_inline]] static inline
 
-#if HONE_ISA_LEVEL == 2
+#if HONE_ISA_LEVEL >= 2
 #include "kernels/fast/vec16_avx512.h"
 #elif HONE_ISA_LEVEL == 1
 #include "kernels/fast/vec16_avx2.h"
