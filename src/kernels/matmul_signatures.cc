@@ -41,10 +41,13 @@ bool repeats_one_row(const OperandSpec& operand) {
          operand.strides[rank - 2] == Dim(0);
 }
 
+std::string_view other_x(DType x_dtype) {
+  if (x_dtype == DType::BF16) return "needs x of bf16";
+  return x_dtype == DType::F32 ? "needs x of f32" : "needs x of q8a";
+}
+
 std::string_view check_rows(const OperandSpec& x, const OperandSpec& out, DType x_dtype) {
-  if (x.dtype != x_dtype) {
-    return x_dtype == DType::F32 ? "needs x of f32" : "needs x of q8a";
-  }
+  if (x.dtype != x_dtype) return other_x(x_dtype);
   if (rank_of(x) < 1 || !rows_are_one_axis(x)) return "needs contiguous rows of x at one distance";
   if (out.dtype != DType::F32) return "needs an output of f32";
   if (!rows_are_one_axis(out)) return "needs contiguous rows of the output at one distance";
@@ -58,40 +61,44 @@ bool is_file_rows(const OperandSpec& w) {
   return k.has_value() && w.shape[0].is_constant() && panel_supports(w.dtype, *k);
 }
 
-std::string_view check_weight(const OperandSpec& w, bool int8, int rank = 2) {
+// Weights that a kernel whose x is of type `x` multiplies.
+std::string_view check_weight(const OperandSpec& w, DType x, int rank = 2) {
   if (w.layout != Layout::Panel16 && (rank != 2 || !is_file_rows(w)))
     return "needs weights in panels of 16 columns, or rows [N,K] of the file";
   if (rank_of(w) != rank) return rank == 2 ? "needs a weight matrix of rank 2" : "needs weights [X,N,K]";
-  if (int8 && !panel_has_dot_numbers(w.dtype))
+  if (x == DType::Q8A && !panel_has_dot_numbers(w.dtype))
     return "needs weights of q8_0, q4_0, q4_1, q5_0, q5_1, q4_k, q5_k or q6_k";
+  if (x == DType::BF16) {
+    const auto k = w.shape.back().as_constant();
+    if (w.dtype != DType::BF16 || !k || *k % 32 != 0)
+      return "needs weights of bf16, and a row length that is a multiple of 32";
+  }
   if (!is_weight_type(w.dtype)) return "needs weights of a float or block-quantised type";
   return {};
 }
 
-std::string_view accepts_matmul(const Signature& signature, bool int8) {
+std::string_view accepts_matmul(const Signature& signature, DType x) {
   if (signature.inputs.size() != 2 || signature.outputs.size() != 1) return "needs two inputs and one output";
   if (attribute_integer(signature.attributes, "transpose_b", 0) != 1) return "needs transpose_b=1";
-  const std::string_view rows =
-      check_rows(signature.inputs[0], signature.outputs[0], int8 ? DType::Q8A : DType::F32);
-  return rows.empty() ? check_weight(signature.inputs[1], int8) : rows;
+  const std::string_view rows = check_rows(signature.inputs[0], signature.outputs[0], x);
+  return rows.empty() ? check_weight(signature.inputs[1], x) : rows;
 }
 
-std::string_view accepts_swiglu(const Signature& signature, bool int8) {
+std::string_view accepts_swiglu(const Signature& signature, DType x) {
   if (signature.inputs.size() != 3 || signature.outputs.size() != 1)
     return "needs three inputs and one output";
-  const std::string_view rows =
-      check_rows(signature.inputs[0], signature.outputs[0], int8 ? DType::Q8A : DType::F32);
+  const std::string_view rows = check_rows(signature.inputs[0], signature.outputs[0], x);
   if (!rows.empty()) return rows;
   if (signature.inputs[1].dtype != signature.inputs[2].dtype) return "needs both weights of one type";
-  const std::string_view gate = check_weight(signature.inputs[1], int8);
-  return gate.empty() ? check_weight(signature.inputs[2], int8) : gate;
+  const std::string_view gate = check_weight(signature.inputs[1], x);
+  return gate.empty() ? check_weight(signature.inputs[2], x) : gate;
 }
 
-std::string_view accepts_expert_matmul(const Signature& signature, bool int8) {
+std::string_view accepts_expert_matmul(const Signature& signature, DType x_type) {
   if (signature.inputs.size() != 3 || signature.outputs.size() != 1)
     return "needs three inputs and one output";
   const OperandSpec& x = signature.inputs[0];
-  if (x.dtype != (int8 ? DType::Q8A : DType::F32)) return int8 ? "needs x of q8a" : "needs x of f32";
+  if (x.dtype != x_type) return other_x(x_type);
   if (!is_strided(x) || !is_contiguous_along_last_axis(x)) return "needs contiguous rows of x";
   const OperandSpec& out = signature.outputs[0];
   if (out.dtype != DType::F32 || !rows_are_one_axis(out))
@@ -101,7 +108,7 @@ std::string_view accepts_expert_matmul(const Signature& signature, bool int8) {
     return "needs experts of i32, contiguous or the same for all rows";
   // Scratch holds rows of x: the planner must know their length.
   if (!is_constant_axis(signature.inputs[0], -1)) return "needs a constant row length";
-  return check_weight(signature.inputs[1], int8, 3);
+  return check_weight(signature.inputs[1], x_type, 3);
 }
 
 // Operand number `index`, or nullptr if it is absent or out of range.
@@ -173,12 +180,12 @@ std::string_view check_output(const Signature& signature, const ProjectionSectio
   return {};
 }
 
-std::string_view check_section(const Signature& signature, const ProjectionSection& section, bool int8) {
+std::string_view check_section(const Signature& signature, const ProjectionSection& section, DType x) {
   for (const std::int64_t input : {section.weight, section.gate}) {
     if (input < 0 && input == section.gate) continue;
     const OperandSpec* weight = operand_at(signature.inputs, input);
     if (weight == nullptr) return "needs a weight for each section";
-    const std::string_view refusal = check_weight(*weight, int8);
+    const std::string_view refusal = check_weight(*weight, x);
     if (!refusal.empty()) return refusal;
   }
   if (section.bias >= 0 && !is_f32_vector(operand_at(signature.inputs, section.bias)))
@@ -202,19 +209,19 @@ std::string_view check_section(const Signature& signature, const ProjectionSecti
   return section.state >= 0 ? check_appended(signature, section) : check_output(signature, section);
 }
 
-std::string_view accepts_projection(const Signature& signature, bool int8) {
+std::string_view accepts_projection(const Signature& signature, DType x_type) {
   const OperandSpec& x = signature.inputs[0];
-  if (x.dtype != (int8 ? DType::Q8A : DType::F32)) return int8 ? "needs x of q8a" : "needs x of f32";
+  if (x.dtype != x_type) return other_x(x_type);
   if (rank_of(x) < 2 || !rows_are_one_axis(x)) return "needs x [..,K] with contiguous rows at one distance";
   const std::int64_t terms = attribute_integer(signature.attributes, "terms", 1);
-  if (terms != 1 && (terms != 2 || !int8)) return "needs one term, or two of q8a";
+  if (terms != 1 && (terms != 2 || x_type != DType::Q8A)) return "needs one term, or two of q8a";
   std::int64_t count = 0;
   const std::int64_t* fields = attribute_integers(signature.attributes, "sections", &count);
   if (count == 0 || count % kProjectionFields != 0) return "needs the attribute `sections`";
   for (std::int64_t i = 0; i < count; i += kProjectionFields) {
     ProjectionSection section;
     std::memcpy(static_cast<void*>(&section), fields + i, sizeof(section));
-    const std::string_view refusal = check_section(signature, section, int8);
+    const std::string_view refusal = check_section(signature, section, x_type);
     if (!refusal.empty()) return refusal;
   }
   const std::int64_t sums = attribute_integer(signature.attributes, "row_sums", -1);
@@ -228,28 +235,37 @@ std::string_view accepts_projection(const Signature& signature, bool int8) {
 }  // namespace
 
 std::string_view accepts_projection_float(const Signature& signature) {
-  return accepts_projection(signature, false);
+  return accepts_projection(signature, DType::F32);
 }
 std::string_view accepts_projection_int8(const Signature& signature) {
-  return accepts_projection(signature, true);
+  return accepts_projection(signature, DType::Q8A);
+}
+std::string_view accepts_projection_bf16(const Signature& signature) {
+  return accepts_projection(signature, DType::BF16);
 }
 std::string_view accepts_expert_matmul_float(const Signature& signature) {
-  return accepts_expert_matmul(signature, false);
+  return accepts_expert_matmul(signature, DType::F32);
 }
 std::string_view accepts_expert_matmul_int8(const Signature& signature) {
-  return accepts_expert_matmul(signature, true);
+  return accepts_expert_matmul(signature, DType::Q8A);
 }
 std::string_view accepts_matmul_float(const Signature& signature) {
-  return accepts_matmul(signature, false);
+  return accepts_matmul(signature, DType::F32);
 }
 std::string_view accepts_matmul_int8(const Signature& signature) {
-  return accepts_matmul(signature, true);
+  return accepts_matmul(signature, DType::Q8A);
+}
+std::string_view accepts_matmul_bf16(const Signature& signature) {
+  return accepts_matmul(signature, DType::BF16);
 }
 std::string_view accepts_swiglu_float(const Signature& signature) {
-  return accepts_swiglu(signature, false);
+  return accepts_swiglu(signature, DType::F32);
 }
 std::string_view accepts_swiglu_int8(const Signature& signature) {
-  return accepts_swiglu(signature, true);
+  return accepts_swiglu(signature, DType::Q8A);
+}
+std::string_view accepts_swiglu_bf16(const Signature& signature) {
+  return accepts_swiglu(signature, DType::BF16);
 }
 
 std::string_view accepts_quantize_q8a(const Signature& signature) {
@@ -272,7 +288,7 @@ std::string_view accepts_gather(const Signature& signature) {
   const OperandSpec& out = signature.outputs[0];
   if (rank_of(table) != 2) return "needs a table of rank 2";
   if (table.layout == Layout::Panel16) {
-    if (!check_weight(table, false).empty()) return "needs a table of a float or block-quantised type";
+    if (!check_weight(table, DType::F32).empty()) return "needs a table of a float or block-quantised type";
   } else {
     if (!is_weight_type(table.dtype)) return "needs a table of a float or block-quantised type";
     if (!is_contiguous_along_last_axis(table)) return "needs contiguous table rows";

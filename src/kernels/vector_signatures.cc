@@ -38,6 +38,9 @@ bool is_sequence(const OperandSpec& operand) {
 bool is_f32_row(const OperandSpec& operand) {
   return operand.dtype == DType::F32 && rank_of(operand) >= 1 && is_contiguous_along_last_axis(operand);
 }
+bool is_bf16_row(const OperandSpec& operand) {
+  return operand.dtype == DType::BF16 && rank_of(operand) >= 1 && is_contiguous_along_last_axis(operand);
+}
 bool is_q8a_row(const OperandSpec& operand) {
   if (operand.dtype != DType::Q8A || rank_of(operand) < 1 || !is_contiguous_along_last_axis(operand))
     return false;
@@ -59,12 +62,14 @@ bool is_cache(const OperandSpec& operand) {
   return is_half_or_float(operand.dtype) || is_q8_0_row(operand);
 }
 
-// Norms: x f32 rows, one f32 vector for each further input; q8a [..,D], or [..,2,D] in two terms.
+// Norms: x f32 rows, one f32 vector for each further input; q8a [..,D], or [..,2,D] in two terms; rms_norm
+// writes bf16 as well.
 std::string_view accepts_norm(const Signature& signature, std::size_t inputs) {
   if (!has_arity(signature, inputs)) return kArity;
   if (!all_strided(signature)) return kStrided;
   const OperandSpec& out = signature.outputs[0];
-  if (!is_f32_row(signature.inputs[0]) || (!is_f32_row(out) && !is_q8a_row(out)))
+  const bool writes_bf16 = inputs == 2 && is_bf16_row(out);
+  if (!is_f32_row(signature.inputs[0]) || (!is_f32_row(out) && !is_q8a_row(out) && !writes_bf16))
     return "needs f32 rows, contiguous, and an output of f32 or of q8a in whole blocks";
   const std::size_t rank = signature.inputs[0].shape.size();
   const bool two_terms =
@@ -216,8 +221,8 @@ std::string_view accepts_attention(const Signature& signature) {
   if (!is_constant_axis(q, 2) || !is_constant_axis(q, 4) || !is_constant_axis(v, 3))
     return "needs a constant number of heads and head size";
   const OperandSpec& out = signature.outputs[0];
-  if (!is_f32_row(out) && !is_q8a_row(out))
-    return "needs an output of f32, or of q8a in whole blocks, contiguous along the last axis";
+  if (!is_f32_row(out) && !is_bf16_row(out) && !is_q8a_row(out))
+    return "needs an output of f32, bf16, or q8a in whole blocks, contiguous along the last axis";
   return {};
 }
 

@@ -58,24 +58,25 @@ Status narrow_states(Graph& graph, const std::set<ValueId>& states, DType dtype)
   return retype_values(graph, appended, dtype);
 }
 
-// Weights that the int8 kernel reads.
-bool is_int8_weight(const Type& type) {
-  return panel_has_dot_numbers(type.dtype);
+// Weights that a kernel of rounded activations reads.
+bool has_rounded_products(const Type& type) {
+  return panel_has_dot_numbers(type.dtype) || type.dtype == DType::BF16;
 }
 
 using Weights = std::map<ValueId, std::string_view>;
 
 // With their names.
-Weights int8_weights(const Graph& graph) {
+Weights weights_of_rounded(const Graph& graph) {
   Weights weights;
   for (const GraphInput& input : graph.inputs) {
-    if (input.kind == InputKind::Weight && is_int8_weight(graph.type(input.value)))
+    if (input.kind == InputKind::Weight && has_rounded_products(graph.type(input.value)))
       weights.emplace(input.value, input.name);
   }
   return weights;
 }
 
-// The inputs of `node` that are weights if it is a product whose kernel may read q8a; none otherwise.
+// The inputs of `node` that are weights if it is a product whose kernel may read rounded activations; none
+// otherwise.
 std::span<const ValueId> weights_of(const Graph& graph, const Node& node, const Weights& weights) {
   const bool experts = node.op == "expert_matmul";
   if (node.op != "matmul" && node.op != "swiglu_mlp" && node.op != "geglu_mlp" && !experts) return {};
@@ -105,8 +106,17 @@ bool ends_the_graph(const Graph& graph, const UseMap& uses, ValueId value) {
   });
 }
 
-Node quantise_node(Graph& graph, ValueId x, const std::string& module, std::int64_t terms) {
+Node rounding_node(Graph& graph, ValueId x, const std::string& module, Activations type) {
   Node quantise;
+  if (type == Activations::Bf16) {
+    quantise.op = "cast";
+    quantise.inputs = {x};
+    quantise.attributes.set("to", std::string(dtype_name(DType::BF16)));
+    quantise.outputs = {graph.add_value({DType::BF16, graph.type(x).shape})};
+    quantise.module = module;
+    return quantise;
+  }
+  const std::int64_t terms = type == Activations::Q8aTwoTerms ? 2 : 1;
   quantise.op = "quantize_q8a";
   quantise.inputs = {x};
   Shape shape = graph.type(x).shape;
@@ -119,11 +129,27 @@ Node quantise_node(Graph& graph, ValueId x, const std::string& module, std::int6
   return quantise;
 }
 
+// Of weights of bf16: f32 where one of them says so. No kernel multiplies rows of bf16 by experts.
+Activations bf16_activations_of(const PrecisionPolicy& policy, const Node& node,
+                                std::span<const ValueId> read, const Weights& weights) {
+  if (node.op == "expert_matmul") return Activations::F32;
+  const Activations unless_told = policy.bf16_activations ? Activations::Bf16 : Activations::F32;
+  const bool all = std::all_of(read.begin(), read.end(), [&](ValueId weight) {
+    const auto told = policy.products.find(weights.at(weight));
+    return (told == policy.products.end() ? unless_told : told->second) == Activations::Bf16;
+  });
+  return all ? Activations::Bf16 : Activations::F32;
+}
+
 // What the product `node` reads: of its weights the choice that rounds least.
 Activations activations_of(const Graph& graph, const UseMap& uses, const PrecisionPolicy& policy,
                            const Node& node, const Weights& weights) {
   const std::span<const ValueId> read = weights_of(graph, node, weights);
   if (read.empty()) return Activations::F32;
+  const auto is_bf16 = [&](ValueId value) { return graph.type(value).dtype == DType::BF16; };
+  if (std::any_of(read.begin(), read.end(), is_bf16))
+    return std::all_of(read.begin(), read.end(), is_bf16) ? bf16_activations_of(policy, node, read, weights)
+                                                          : Activations::F32;
   const bool last = node.op == "matmul" && ends_the_graph(graph, uses, node.outputs[0]);
   const Activations unless_told = !policy.int8_activations   ? Activations::F32
                                   : policy.two_terms || last ? Activations::Q8aTwoTerms
@@ -193,36 +219,36 @@ Result<Node> product_of_terms(const Graph& graph, const Node& node, ValueId term
   return made;
 }
 
-// `node` reads the q8a value `x`.
-void read_q8a(Node& node, ValueId x) {
+// `node` reads the value `x`, rounded to `dtype`.
+void read_rounded(Node& node, ValueId x, DType dtype) {
   node.inputs[0] = x;
   if (node.body == nullptr) return;
-  // In the body only the two matmuls read x, and they take q8a.
+  // In the body only the two matmuls read x, and they take it as it is.
   Graph body = *node.body;
-  body.values[static_cast<std::size_t>(body.inputs[0].value)].type.dtype = DType::Q8A;
+  body.values[static_cast<std::size_t>(body.inputs[0].value)].type.dtype = dtype;
   node.body = std::make_shared<const Graph>(std::move(body));
 }
 
-Status quantise_activations(Graph& graph, const PrecisionPolicy& policy) {
+Status round_activations(Graph& graph, const PrecisionPolicy& policy) {
   const UseMap uses(graph);
-  const Weights weights = int8_weights(graph);
-  std::map<std::pair<ValueId, std::int64_t>, ValueId> quantised;
+  const Weights weights = weights_of_rounded(graph);
+  std::map<std::pair<ValueId, Activations>, ValueId> rounded;
   std::vector<std::pair<int, Node>> added;
   for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
     const Activations chosen = activations_of(graph, uses, policy, graph.nodes[n], weights);
     if (chosen == Activations::F32) continue;
-    const std::int64_t terms = chosen == Activations::Q8aTwoTerms ? 2 : 1;
     const ValueId x = graph.nodes[n].inputs[0];
-    const auto [found, is_new] = quantised.try_emplace({x, terms}, -1);
+    const auto [found, is_new] = rounded.try_emplace({x, chosen}, -1);
     if (is_new) {
-      Node quantise = quantise_node(graph, x, graph.nodes[n].module, terms);
-      found->second = quantise.outputs[0];
-      added.emplace_back(static_cast<int>(n), std::move(quantise));
+      Node rounding = rounding_node(graph, x, graph.nodes[n].module, chosen);
+      found->second = rounding.outputs[0];
+      added.emplace_back(static_cast<int>(n), std::move(rounding));
     }
-    if (terms == 2) {
+    if (chosen == Activations::Q8aTwoTerms) {
       graph.nodes[n] = HONE_TRY(product_of_terms(graph, graph.nodes[n], found->second));
     } else {
-      read_q8a(graph.nodes[n], found->second);
+      read_rounded(graph.nodes[n], found->second,
+                   chosen == Activations::Bf16 ? DType::BF16 : DType::Q8A);
     }
   }
   insert_before(graph, std::move(added));
@@ -257,8 +283,8 @@ Status assign_precision(Graph& graph, const PassContext& context) {
                    "choose one of these"};
     }
   }
-  const bool int8 = policy.int8_activations || !policy.products.empty();
-  return int8 ? quantise_activations(graph, policy) : Status{};
+  const bool rounds = policy.int8_activations || policy.bf16_activations || !policy.products.empty();
+  return rounds ? round_activations(graph, policy) : Status{};
 }
 
 }  // namespace hone

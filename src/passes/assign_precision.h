@@ -9,11 +9,15 @@
 //     cast. Rows for a state of q8_0 stay f32 and the append rounds them to blocks; there attention alone
 //     reads the new type.
 //
-//   Activations (policy.int8_activations): a matmul or swiglu_mlp with a q4_0, q4_1 or q8_0 weight, K a
+//   Activations (policy.int8_activations): a matmul or swiglu_mlp with a weight that has dot numbers, K a
 //   multiple of 32.
 //     %y = matmul(%x, %w) {transpose_b = 1}        ->    %q: q8a[B,T,576] = quantize_q8a(%x)
 //                                                        %y = matmul(%q, %w) {transpose_b = 1}
 //     One quantize_q8a serves all that read one x.
+//
+//   Of weights of bf16 (policy.bf16_activations): a cast to bf16 in its place. Not for expert_matmul.
+//     %q: bf16[B,T,576] = cast(%x) {to = "bf16"}
+//     %y = matmul(%q, %w) {transpose_b = 1}
 //
 //   Two terms (policy.two_terms, and always the product that the graph ends with, the logits): what the first
 //   rounding leaves is rounded to q8a as well. No kernel has that for expert_matmul, whose x stays f32 then.

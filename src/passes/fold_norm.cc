@@ -97,6 +97,9 @@ Status extend_source(Graph& graph, const std::set<ValueId>& weights, const Fold&
     Attributes attributes;
     if (scaled_type.shape.size() > shape.size()) attributes.set("terms", std::int64_t{2});
     product = HONE_TRY(builder.add("quantize_q8a", {product}, std::move(attributes)));
+  } else if (scaled_type.dtype != DType::F32) {
+    product = HONE_TRY(
+        builder.add("cast", {product}, {{"to", std::string(dtype_name(scaled_type.dtype))}}));
   }
   const ValueId squares = HONE_TRY(builder.add("mul", {x, x}));
   Shape blocks = shape;
@@ -117,7 +120,7 @@ Status extend_source(Graph& graph, const std::set<ValueId>& weights, const Fold&
   return {};
 }
 
-// A body that reads q8a rows reads f32 ones.
+// A body that reads rounded rows reads f32 ones.
 void widen_input(Graph& body, ValueId x) {
   body.values[static_cast<std::size_t>(x)].type.dtype = DType::F32;
   for (Node& node : body.nodes) {
@@ -161,7 +164,7 @@ Status rescale_reader(Graph& graph, const Node& norm, ProjectionParts parts, Nod
   BodyBuilder builder(body);
   ValueId wide = body.inputs[0].value;
   const ValueId parts_of_sum = builder.input(graph.type(sums));
-  if (x_type.dtype == DType::Q8A) wide = HONE_TRY(builder.add("cast", {wide}, {{"to", std::string("f32")}}));
+  if (x_type.dtype != DType::F32) wide = HONE_TRY(builder.add("cast", {wide}, {{"to", std::string("f32")}}));
   if (parts.terms == 2) {
     wide = HONE_TRY(
         builder.add("reduce_sum", {wide}, {{"axis", std::int64_t{-2}}, {"keep_dims", std::int64_t{0}}}));

@@ -176,7 +176,11 @@ class Epilogue {
   }
 
   void take_quantise() {
-    const int index = reader(value_, "quantize_q8a");
+    int index = reader(value_, "quantize_q8a");
+    if (index < 0) {
+      index = reader(value_, "cast");
+      if (index >= 0 && graph_.type(node(index).outputs[0]).dtype != DType::BF16) return;
+    }
     if (index >= 0) take(index);
   }
 
@@ -207,7 +211,8 @@ void count_fired(const Graph& graph, const ProjectionParts& parts, const PassCon
   if (section.head_norm >= 0) context.fired("head-norm");
   if (section.cosine >= 0) context.fired("rope");
   if (section.state >= 0) context.fired("append");
-  if (graph.type(parts.outputs[0]).dtype == DType::Q8A) context.fired("quantise");
+  const DType out = graph.type(parts.outputs[0]).dtype;
+  if (section.state < 0 && (out == DType::Q8A || out == DType::BF16)) context.fired("quantise");
 }
 
 // True if nothing but its product, or its gated product, is in the projection.

@@ -16,8 +16,15 @@ bool is_launch_with_q8a(std::string_view op) {
   return op == "rms_norm" || op == "layer_norm" || op == "attention";
 }
 
-// The launches above, and those of them that write two terms.
+// True of what assign-precision puts in front of products.
+bool rounds(const Graph& graph, const Node& node) {
+  return node.op == "quantize_q8a" ||
+         (node.op == "cast" && graph.type(node.outputs[0]).dtype == DType::BF16);
+}
+
+// The launches above, and those of them that write two terms, or bf16.
 bool takes(std::string_view op, const Node& quantise) {
+  if (quantise.op == "cast") return op == "rms_norm" || op == "attention";
   const bool one_term_only = op == "attention" || op == "norm_add";
   return is_launch_with_q8a(op) && (!one_term_only || quantise.attributes.integer("terms", 1) == 1);
 }
@@ -27,12 +34,12 @@ const Node* producer(const Graph& graph, const UseMap& uses, ValueId value) {
   return index < 0 ? nullptr : &graph.nodes[static_cast<std::size_t>(index)];
 }
 
-// quantize(reshape(a)) -> reshape(quantize(a)): the blocks of a row-major value are the same in every shape
+// quantize(reshape(a)) -> reshape(quantize(a)), and so of a cast to bf16: the blocks of a row-major value are the same in every shape
 // whose rows are whole blocks.
 void quantise_before_reshape(Graph& graph) {
   const UseMap uses(graph);
   for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
-    if (graph.nodes[n].op != "quantize_q8a" || graph.nodes[n].attributes.integer("terms", 1) != 1) continue;
+    if (!rounds(graph, graph.nodes[n]) || graph.nodes[n].attributes.integer("terms", 1) != 1) continue;
     const ValueId viewed = graph.nodes[n].inputs[0];
     const Node* reshape = producer_if(graph, uses, viewed, "reshape");
     if (reshape == nullptr || !uses.only_used_by(viewed, static_cast<int>(n))) continue;
@@ -41,11 +48,12 @@ void quantise_before_reshape(Graph& graph) {
     const Node* launch = producer(graph, uses, source);
     if (launch == nullptr || !is_launch_with_q8a(launch->op) || !uses.only_used_by(source, reshape_index))
       continue;
-    if (!has_whole_blocks(graph.type(source))) continue;
+    const DType dtype = graph.type(graph.nodes[n].outputs[0]).dtype;
+    if (dtype == DType::Q8A && !has_whole_blocks(graph.type(source))) continue;
     Node view = *reshape;
     Node quantise = graph.nodes[n];
     quantise.inputs = {source};
-    quantise.outputs = {graph.add_value({DType::Q8A, graph.type(source).shape})};
+    quantise.outputs = {graph.add_value({dtype, graph.type(source).shape})};
     view.inputs = quantise.outputs;
     view.outputs = graph.nodes[n].outputs;
     graph.nodes[static_cast<std::size_t>(reshape_index)] = std::move(quantise);
@@ -73,7 +81,7 @@ Status fuse_quantise(Graph& graph, const PassContext& context) {
   std::vector<std::pair<std::array<int, 2>, Node>> made;
   for (int n = 0; n < static_cast<int>(graph.nodes.size()); ++n) {
     const Node& node = graph.nodes[static_cast<std::size_t>(n)];
-    if (node.op != "quantize_q8a" || !uses.only_used_by(node.inputs[0], n)) continue;
+    if (!rounds(graph, node) || !uses.only_used_by(node.inputs[0], n)) continue;
     const int launch = uses.producer[static_cast<std::size_t>(node.inputs[0])];
     if (launch < 0 || !takes(graph.nodes[static_cast<std::size_t>(launch)].op, node)) continue;
     made.emplace_back(std::array{launch, n}, HONE_TRY(launch_with_q8a(graph, uses, launch, n)));

@@ -38,17 +38,19 @@ std::string contract_to_string(const Contract& contract);  // "reorders, bound K
 // Optimisation levels: what runs at each stands in pipeline.cc.
 enum class Level : std::uint8_t { O0, O1, O2, O3 };
 
-// What a product with quantised weights reads its activations as.
+// What a product reads its activations as. Blocks are for quantised weights.
 enum class Activations : std::uint8_t {
   F32,
+  Bf16,         // of weights of bf16
   Q8a,          // int8 blocks
   Q8aTwoTerms,  // and what their rounding left, rounded to int8 blocks as well
 };
 
-// Which type activations of matmuls with quantised weights take, and the type of the KV cache. One table
+// Which types activations of matmuls take, and the type of the KV cache. One table
 // (precision.cc) gives the default for a weight type and ISA level; --precision and --kv change it.
 struct PrecisionPolicy {
   bool int8_activations = false;  // O3 default for quantised weights: q8a blocks into the int8 matmul
+  bool bf16_activations = false;  // O3 default for weights of bf16 where there are tiles
   DType kv = DType::F32;
   std::optional<DType> weights = std::nullopt;  // of matrices that the checkpoint has in a float type
   bool two_terms = false;                       // of the int8 activations

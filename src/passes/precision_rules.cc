@@ -14,7 +14,7 @@ struct NamedActivations {
   Activations value;
 };
 constexpr NamedActivations kActivations[] = {
-    {"f32", Activations::F32}, {"q8a", Activations::Q8a}, {"q8a2", Activations::Q8aTwoTerms}};
+    {"f32", Activations::F32}, {"bf16", Activations::Bf16}, {"q8a", Activations::Q8a}, {"q8a2", Activations::Q8aTwoTerms}};
 constexpr std::string_view kKeys[] = {"activations", "kv", "residence"};
 
 Error rule_error(const std::string& path, int line, std::string message, std::string expected,
@@ -48,7 +48,7 @@ Status read_activations(std::string_view value, const std::string& path, Precisi
     if (value == named.name) rule.activations = named.value;
   }
   if (rule.activations) return {};
-  return rule_error(path, rule.line, "no such type of activations", "f32, q8a or q8a2", value);
+  return rule_error(path, rule.line, "no such type of activations", "f32, bf16, q8a or q8a2", value);
 }
 
 Status read_kv(std::string_view value, const std::string& path, PrecisionRule& rule) {
@@ -133,6 +133,7 @@ struct Subject {
 };
 struct Subjects {
   std::vector<Subject> products;  // by weights that an int8 kernel reads
+  std::vector<Subject> bf16_products;  // by weights of bf16, not of experts
   std::vector<Subject> states;
   std::vector<Subject> weights;  // all that are matrices
 };
@@ -157,6 +158,9 @@ Subjects subjects_of(const Graph& graph) {
     if (state && input.kind == InputKind::State) out.states.push_back({node.module, input.name});
     if (product && input.kind == InputKind::Weight && panel_has_dot_numbers(graph.type(input.value).dtype))
       out.products.push_back({node.module, input.name});
+    if (node.op == "matmul" && input.kind == InputKind::Weight &&
+        graph.type(input.value).dtype == DType::BF16)
+      out.bf16_products.push_back({node.module, input.name});
   }
   return out;
 }
@@ -182,6 +186,21 @@ Error matches_nothing(const PrecisionRules& rules, const PrecisionRule& rule, st
                         : fmt::format("one such module is {}; hone explain MODEL --layer 0 shows the names",
                                       subjects.front().module);
   return error;
+}
+
+// f32 holds for weights of either kind.
+Status set_activations(const PrecisionRules& rules, const PrecisionRule& rule, const Subjects& subjects,
+                       PrecisionPolicy& policy) {
+  const bool bf16 = *rule.activations == Activations::Bf16;
+  bool any = false;
+  if (!bf16) any = set_all(rule.pattern, subjects.products, *rule.activations, policy.products);
+  if (bf16 || *rule.activations == Activations::F32)
+    any = set_all(rule.pattern, subjects.bf16_products, *rule.activations, policy.products) || any;
+  if (any) return {};
+  return bf16 ? matches_nothing(rules, rule, "activations", "a product with weights of bf16",
+                                subjects.bf16_products)
+              : matches_nothing(rules, rule, "activations", "a product that an int8 kernel reads",
+                                subjects.products);
 }
 
 }  // namespace
@@ -230,9 +249,7 @@ Result<PrecisionRules> parse_precision_rules(std::string_view text, const std::s
 Status apply_precision_rules(const PrecisionRules& rules, const Graph& graph, PrecisionPolicy& policy) {
   const Subjects subjects = subjects_of(graph);
   for (const PrecisionRule& rule : rules.rules) {
-    if (rule.activations && !set_all(rule.pattern, subjects.products, *rule.activations, policy.products))
-      return matches_nothing(rules, rule, "activations", "a product that an int8 kernel reads",
-                             subjects.products);
+    if (rule.activations) HONE_TRY(set_activations(rules, rule, subjects, policy));
     if (rule.mapped) {
       std::map<std::string, bool, std::less<>> chosen;
       if (!set_all(rule.pattern, subjects.weights, *rule.mapped, chosen))

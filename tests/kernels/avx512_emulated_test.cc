@@ -1,5 +1,5 @@
 // Every test of an ISA level, run at the levels of AVX-512 and AMX on kernels whose intrinsics and tiles are
-// emulated (avx512_emulation/). Fails too if a kernel of these levels was never run.
+// emulated (avx512_emulation, amx_emulation). Fails too if a kernel of these levels was never run.
 #include <iostream>
 
 #include "vector_test_support.h"

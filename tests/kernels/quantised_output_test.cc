@@ -1,4 +1,4 @@
-// rms_norm and attention that write q8a: the bits of the f32 kernel with quantize_q8a behind it; norm_add:
+// rms_norm and attention that write q8a or bf16: the bits of the f32 kernel with the rounding behind it; norm_add:
 // those of the norms and the sum; and quantize_q8a in two terms.
 #include <cmath>
 
@@ -13,7 +13,7 @@ class QuantisedOutput : public PerLevel {
 };
 INSTANTIATE_TEST_SUITE_P(Levels, QuantisedOutput, testing::ValuesIn(kVectorLevels), level_name);
 
-// Runs `launch` of the level into q8a, and into f32 and on through quantize_q8a of the portable level.
+// Runs `launch` of the level into q8a and bf16, and into f32 and on through quantize_q8a of the portable level.
 void expect_as_two_launches(Launch launch, const Sizes& sizes, Isa isa, const std::string& what) {
   Tensor wide(DType::F32, sizes);
   launch.outputs = {wide.view()};
@@ -34,6 +34,13 @@ void expect_as_two_launches(Launch launch, const Sizes& sizes, Isa isa, const st
     launch.outputs = {out.view()};
     run_fast(launch, isa, threads);
     ASSERT_EQ(out.bytes(), expected.bytes()) << what << ", " << threads << " threads";
+    Guarded narrow(DType::BF16, sizes);
+    launch.outputs = {narrow.view()};
+    run_fast(launch, isa, threads);
+    for (std::int64_t i = 0; i < product(sizes); ++i) {
+      ASSERT_EQ(narrow.data<std::uint16_t>()[i], f32_to_bf16(static_cast<float>(wide.get(i))))
+          << what << ", bf16, element " << i;
+    }
   }
 }
 

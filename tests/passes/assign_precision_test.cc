@@ -161,6 +161,34 @@ graph "g" symbols(B, T) {
 )"));
 }
 
+std::string mlp_of_bf16() {
+  std::string in(kMlp);
+  for (int i = 0; i < 4; ++i) in = replaced(in, "q8_0[", "bf16[");
+  return replaced(in, "q4_1[", "bf16[");
+}
+
+// One cast for all products of one x, the gated MLP with its body.
+TEST(AssignPrecision, WeightsOfBf16TakeActivationsOfBf16) {
+  PassContext context = context_of(DType::F32, true);
+  const std::string in = mlp_of_bf16();
+  EXPECT_EQ(after("assign-precision", in, context), in);  // blocks are for quantised weights
+  context.precision.bf16_activations = true;
+  std::string out = replaced(in, "  %g: f32", "  %13: bf16[B,T,64] = cast(%x) {to = \"bf16\"} @\"mlp\"\n  %g: f32");
+  out = replaced(out, "swiglu_mlp(%x", "swiglu_mlp(%13");
+  out = replaced(out, "input %0 \"0\": f32", "input %0 \"0\": bf16");
+  out = replaced(out, "%y: f32[B,T,32] = matmul(%x", "%y: f32[B,T,32] = matmul(%13");
+  EXPECT_EQ(after("assign-precision", in, context), out);
+  // Rows that are no whole blocks of 32, and weights of two types, stay.
+  std::string odd = in;
+  for (const std::string_view of : {"f32[B,T,64]", "f32[B,T,64]", "bf16[32,64]", "bf16[32,64]", "bf16[32,64]",
+                                    "bf16[32,64]", "bf16[32,64]"})
+    odd = replaced(odd, of, of[0] == 'f' ? "f32[B,T,48]" : "bf16[32,48]");
+  EXPECT_EQ(after("assign-precision", odd, context), odd);
+  const std::string mixed = replaced(replaced(in, "%wu \"up\": bf16", "%wu \"up\": q8_0"), "%2 \"2\": bf16",
+                                     "%2 \"2\": q8_0");
+  EXPECT_NE(after("assign-precision", mixed, context).find("swiglu_mlp(%x"), std::string::npos);
+}
+
 // Of the two halves of the MLP the choice that rounds less holds.
 TEST(AssignPrecision, RulesHoldForTheirWeights) {
   const auto dtypes = [](std::map<std::string, Activations, std::less<>> products, bool int8) {
@@ -182,6 +210,20 @@ TEST(AssignPrecision, RulesHoldForTheirWeights) {
   EXPECT_EQ(dtypes({{"w", F32}}, true), "q8a f32 ");
   EXPECT_EQ(dtypes({{"w", Q8a}}, false), "f32 q8a ");
   EXPECT_EQ(dtypes({{"gate", Q8a}, {"up", Q8a}}, false), "q8a f32 ");
+}
+TEST(AssignPrecision, RulesHoldForWeightsOfBf16) {
+  using enum Activations;
+  const auto reads = [](std::map<std::string, Activations, std::less<>> products, bool bf16) {
+    PassContext context = context_of(DType::F32, false);
+    context.precision.bf16_activations = bf16;
+    context.precision.products = std::move(products);
+    const std::string out = after("assign-precision", mlp_of_bf16(), context);
+    return std::pair(out.find("swiglu_mlp(%x") == std::string::npos, out.find("matmul(%x") == std::string::npos);
+  };
+  EXPECT_EQ(reads({}, true), std::pair(true, true));
+  EXPECT_EQ(reads({{"up", F32}}, true), std::pair(false, true));
+  EXPECT_EQ(reads({{"w", Bf16}}, false), std::pair(false, true));
+  EXPECT_EQ(reads({{"up", Bf16}}, false), std::pair(false, false));
 }
 
 TEST(AssignPrecision, ExpertsHaveNoTwoTerms) {
@@ -312,6 +354,9 @@ TEST(PrecisionPolicy, FollowsTheTable) {
     EXPECT_EQ(f32.kv, DType::F32);
     for (const DType half : {DType::F16, DType::BF16}) {
       EXPECT_FALSE(default_policy(Level::O3, half, isa).int8_activations);
+      EXPECT_EQ(default_policy(Level::O3, half, isa).bf16_activations,
+                half == DType::BF16 && isa == Isa::Amx);
+      EXPECT_FALSE(default_policy(Level::O2, half, isa).bf16_activations);
       EXPECT_EQ(default_policy(Level::O3, half, isa).kv, DType::F16);
     }
     for (const DType quantised : {DType::Q4_0, DType::Q4_1, DType::Q8_0}) {

@@ -252,6 +252,22 @@ TEST(FoldNorm, NotOfColumnsThatAreNoWholeBlocks) {
   expect_unfolded(in);
 }
 
+// x * w comes rounded to bf16, and the factor stands behind the products.
+TEST(FoldNorm, OfBf16) {
+  PassContext context;
+  context.precision.bf16_activations = true;
+  std::string in = replaced(replaced(kNorm, "%wg \"gate\": f32", "%wg \"gate\": bf16"), "%wu \"up\": f32",
+                            "%wu \"up\": bf16");
+  for (const std::string_view pass :
+       {"assign-precision", "fuse-quantise", "fuse-epilogue", "merge-projections"})
+    in = after(pass, in, context);
+  EXPECT_NE(in.find("bf16[B,T,64] = rms_norm("), std::string::npos) << in;
+  const std::string out = after("fold-norm", in);
+  EXPECT_EQ(out.find("rms_norm("), std::string::npos) << out;
+  EXPECT_NE(out.find("bf16[B,T,64], "), std::string::npos) << out;
+  EXPECT_NE(out.find("row_sums = 3, eps = 1e-05}"), std::string::npos) << out;
+}
+
 // A norm that writes two terms, and a projection that reads them: x * w comes in two terms, and the factor
 // stands behind their sum.
 TEST(FoldNorm, OfTwoTerms) {

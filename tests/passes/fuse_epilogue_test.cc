@@ -364,6 +364,16 @@ TEST(FuseEpilogue, AQuantisationOfTwoTerms) {
       "-1, -1, 0]}\n%y: f32[B,T,2,96] = cast(%q) {to = \"f32\"}\n");
 }
 
+TEST(FuseEpilogue, ACastToBf16) {
+  std::string in = replaced(kGated, "%q: q8a[B,T,96] = quantize_q8a(%g)",
+                            "%q: bf16[B,T,96] = cast(%g) {to = \"bf16\"}");
+  const std::string out = nodes_of(fused(in));
+  EXPECT_NE(out.find("%q: bf16[B,T,96] = projection(%x, %wu, %wg)"), std::string::npos) << out;
+  EXPECT_EQ(out.find("cast("), std::string::npos) << out;
+  in = replaced(replaced(in, "bf16[B,T,96]", "f16[B,T,96]"), "\"bf16\"", "\"f16\"");
+  EXPECT_NE(nodes_of(fused(in)).find("cast("), std::string::npos);
+}
+
 // A product of two terms takes what follows it, once.
 TEST(FuseEpilogue, BehindAProductOfTwoTerms) {
   PassContext context;

@@ -50,6 +50,21 @@ void expect_unchanged(std::string_view in) {
 }
 
 // q8a [..,2,64] by a norm; attention's stays a launch.
+TEST(FuseQuantise, ANormAndAnAttentionWriteBf16) {
+  const std::string in = replaced(kNorm, "%q: q8a[B,T,64] = quantize_q8a(%n)",
+                                  "%q: bf16[B,T,64] = cast(%n) {to = \"bf16\"}");
+  const std::string out = fused(in);
+  EXPECT_NE(out.find("%q: bf16[B,T,64] = rms_norm("), std::string::npos) << out;
+  std::string attention = replaced(kAttention, "%q: q8a[B,T,192] = quantize_q8a(%r)",
+                                   "%q: bf16[B,T,192] = cast(%r) {to = \"bf16\"}");
+  attention = fused(attention);
+  EXPECT_NE(attention.find(": bf16[B,T,2,3,32] = attention("), std::string::npos) << attention;
+  EXPECT_NE(attention.find("%q: bf16[B,T,192] = reshape("), std::string::npos) << attention;
+  // Not for other types.
+  const std::string half = replaced(replaced(in, "bf16[", "f16["), "\"bf16\"", "\"f16\"");
+  EXPECT_EQ(fused(half), half);
+}
+
 TEST(FuseQuantise, ANormWritesTwoTerms) {
   std::string norm = replaced(kNorm, "%q: q8a[B,T,64] = quantize_q8a(%n)",
                               "%q: q8a[B,T,2,64] = quantize_q8a(%n) {terms = 2}");

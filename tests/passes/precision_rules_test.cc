@@ -125,6 +125,10 @@ TEST(PrecisionPolicies, BalancedAndExactChangeWhatFastRounds) {
   const PrecisionPolicy wide =
       policy_of(Precision::Balanced, default_policy(Level::O3, DType::F16, Isa::Avx2));
   EXPECT_FALSE(wide.two_terms);
+  const PrecisionPolicy bf16 = default_policy(Level::O3, DType::BF16, Isa::Amx);
+  EXPECT_TRUE(policy_of(Precision::Fast, bf16).bf16_activations);
+  EXPECT_FALSE(policy_of(Precision::Balanced, bf16).bf16_activations);
+  EXPECT_FALSE(policy_of(Precision::Exact, bf16).bf16_activations);
   EXPECT_FALSE(policy_of(Precision::Fast, fast).two_terms);
 }
 

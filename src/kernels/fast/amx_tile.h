@@ -46,13 +46,6 @@ HONE_INLINE void zero_tile() {
   asm volatile("tilezero %%tmm%c0" : : "i"(kTile));
 }
 
-// kSum [m,n] i32 += sum over k of kLeft [m,k] * kRight [k,n], signed bytes; four values of k of one n lie
-// behind one another in a row of kRight.
-template <int kSum, int kLeft, int kRight>
-HONE_INLINE void add_products_i8() {
-  asm volatile("tdpbssd %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(kSum), "i"(kLeft), "i"(kRight));
-}
-
 // kSum [m,n] f32 += kLeft [m,k] * kRight [k,n], bf16, two values of k of one n behind one another in a row of
 // kRight: per output one chain of fused multiply-adds over the even and one over the odd k, each from zero,
 // their sum, added to kSum. Subnormals, of operands and results, are zero.

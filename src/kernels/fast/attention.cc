@@ -429,15 +429,20 @@ void write_rows(const Work& work) {
     const std::int64_t token = work.first_token + row / work.heads;
     const std::int64_t offset = work.b * out.strides[0] + token * out.strides[1] +
                                 work.kv_head * out.strides[2] + row % work.heads * out.strides[3];
-    const bool quantised = out.dtype == DType::Q8A;
-    // Rounded to q8a, the row is finished where it lies: V is whole blocks.
-    float* to = quantised ? output_of(work, row) : static_cast<float*>(out.data) + offset;
+    // Rounded, the row is finished where it lies: to q8a V is whole blocks.
+    const bool rounded = out.dtype != DType::F32;
+    float* to = rounded ? output_of(work, row) : static_cast<float*>(out.data) + offset;
     const Vec16 divisor = broadcast(visible_of(work, row) == 0 ? 1.0F : sum(load(sums_of(work, row))));
     for (std::int64_t e = 0; e < work.plan.value; e += 16) {
       store_partial(to + e, div(load(output_of(work, row) + e), divisor),
                     static_cast<int>(smaller(16, work.plan.value - e)));
     }
-    if (quantised) quantize_row(to, work.plan.value, static_cast<BlockQ8A*>(out.data) + offset / 32);
+    if (out.dtype == DType::BF16) {
+      for (std::int64_t e = 0; e < work.plan.value; e += 16)
+        store_bf16_partial(static_cast<std::uint16_t*>(out.data) + offset + e, load(to + e),
+                           static_cast<int>(smaller(16, work.plan.value - e)));
+    }
+    if (out.dtype == DType::Q8A) quantize_row(to, work.plan.value, static_cast<BlockQ8A*>(out.data) + offset / 32);
   }
 }
 

@@ -145,7 +145,7 @@ constexpr Kernel kKernels[] = {{HONE_KERNEL_NAME("expert_matmul.q8a.panel16"), "
 }  // namespace
 
 KernelList expert_matmul_kernels() {
-  return {kKernels, kThisIsa == Isa::Amx ? 1 : 2};  // tiles are of q8a
+  return {kKernels, 2};
 }
 
 }  // namespace hone::kernels::HONE_ISA_NAMESPACE

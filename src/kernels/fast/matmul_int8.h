@@ -12,7 +12,6 @@
 
 #include "kernels/fast/dot.h"
 #include "kernels/fast/matmul_rows.h"
-#include "kernels/fast/tiles.h"
 #include "tensor/block_formats.h"
 
 namespace hone::kernels::HONE_ISA_NAMESPACE {
@@ -205,13 +204,6 @@ static void matmul_tile_int8(const BlockQ8A* x, std::int64_t x_stride, const std
                              std::int64_t k_count, int rows, std::int64_t panels, float* sums) {
   const PanelShape shape = panel_shape(kWeight, k_count);
   const std::int64_t blocks = k_count / 32;
-  if (const int tiled = tiled_rows(rows); tiled > 0) {
-    multiply_in_tiles<kWeight>(x, x_stride, panel, shape, blocks, tiled, panels, sums);
-    if (tiled == rows) return;
-    x += tiled * x_stride;
-    sums += tiled * 16;
-    rows -= tiled;
-  }
   if (rows <= kRowsOfOneStream) {
     for (std::int64_t p = 0; p < panels; ++p) {
       const BlockRange range = {panel + p * shape.bytes, shape, 0, blocks};

@@ -9,7 +9,8 @@
 namespace hone::kernels::HONE_ISA_NAMESPACE {
 
 // Rows of one tile: a multiple of every row count of the inner kernels.
-inline constexpr int kTileRows = 96;
+// What tiles of AMX unpack for a block of rows costs them more than it costs the vectors.
+inline constexpr int kTileRows = HONE_ISA_LEVEL == 3 ? 256 : 96;
 
 // Panels of one tile: many rows share what is loaded for them; few are bound by reading weights, and more
 // tiles are better shared.

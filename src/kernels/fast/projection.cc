@@ -10,6 +10,7 @@
 // there are so few rows that a step is bound by reading weights, and more tiles are better shared. No row's
 // bits depend on that.
 #include "kernels/fast/file_rows.h"
+#include "kernels/fast/matmul_bf16.h"
 #include "kernels/fast/matmul_float.h"
 #include "kernels/fast/matmul_int8.h"
 #include "kernels/fast/matmul_kernels.h"
@@ -107,6 +108,9 @@ void multiply_panels(const Call& call, const TensorView& w, const ProjectionTile
     } else if (x.dtype == DType::Q8A) {
       const auto* rows = static_cast<const BlockQ8A*>(x.data) + tile.first_row * (x_stride / 32);
       matmul_tile_int8_of(w.dtype, rows, x_stride / 32, panel, k, tile.rows, count, to);
+    } else if (x.dtype == DType::BF16) {
+      const auto* rows = static_cast<const std::uint16_t*>(x.data) + tile.first_row * x_stride;
+      matmul_tile_bf16(rows, x_stride, panel, k, tile.rows, count, to);
     } else {
       const auto* rows = static_cast<const float*>(x.data) + tile.first_row * x_stride;
       matmul_tile_float_of(w.dtype, rows, x_stride, panel, k, tile.rows, count, decoded, to);
@@ -188,7 +192,9 @@ void run(const Call& call, std::int64_t index) {
   }
 }
 
-constexpr Kernel kKernels[] = {{HONE_KERNEL_NAME("projection.q8a.panel16"), "projection", kThisIsa, false,
+constexpr Kernel kKernels[] = {{HONE_KERNEL_NAME("projection.bf16.panel16"), "projection", kThisIsa, false,
+                                accepts_projection_bf16, tile_count, run, scratch_bytes},
+                               {HONE_KERNEL_NAME("projection.q8a.panel16"), "projection", kThisIsa, false,
                                 accepts_projection_int8, tile_count, run, scratch_bytes},
                                {HONE_KERNEL_NAME("projection.f32.panel16"), "projection", kThisIsa, false,
                                 accepts_projection_float, tile_count, run, scratch_bytes}};
@@ -196,7 +202,8 @@ constexpr Kernel kKernels[] = {{HONE_KERNEL_NAME("projection.q8a.panel16"), "pro
 }  // namespace
 
 KernelList projection_kernels() {
-  return {kKernels, kThisIsa == Isa::Amx ? 1 : 2};  // tiles are of q8a
+  if (kThisIsa == Isa::Amx) return {kKernels, 1};  // tiles are of bf16
+  return {kKernels, 3};
 }
 
 }  // namespace hone::kernels::HONE_ISA_NAMESPACE

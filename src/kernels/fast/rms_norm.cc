@@ -1,4 +1,4 @@
-// rms_norm(x [..,D], w [D]) {eps, offset} -> f32, or q8a [..,D] or in two terms [..,2,D]: x *
+// rms_norm(x [..,D], w [D]) {eps, offset} -> f32, bf16, or q8a [..,D] or in two terms [..,2,D]: x *
 // (1/sqrt(mean(x^2) + eps)) * (w + offset). The mean and the root are f64 (fast/sum16.h); the reciprocal is
 // rounded to f32 once, and the sum and each of the two products once.
 #include "kernels/fast/axes.h"
@@ -33,6 +33,9 @@ void rms_norm_run(const Call& call, std::int64_t tile) {
       auto* blocks = static_cast<BlockQ8A*>(out.data);
       rms_norm_row_q8a(from, w, eps, offset, length, blocks + row_offset(out, row * terms) / 32,
                        terms == 2 ? blocks + row_offset(out, row * terms + 1) / 32 : nullptr);
+    } else if (out.dtype == DType::BF16) {
+      rms_norm_row_bf16(from, w, eps, offset, length,
+                        static_cast<std::uint16_t*>(out.data) + row_offset(out, row));
     } else {
       rms_norm_row_f32(from, w, eps, offset, length, static_cast<float*>(out.data) + row_offset(out, row));
     }

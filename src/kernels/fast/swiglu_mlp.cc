@@ -3,6 +3,7 @@
 // matmul, matmul, silu or gelu, mul.
 #include "kernels/fast/file_rows.h"
 #include "kernels/fast/math16.h"
+#include "kernels/fast/matmul_bf16.h"
 #include "kernels/fast/matmul_float.h"
 #include "kernels/fast/matmul_int8.h"
 #include "kernels/fast/matmul_kernels.h"
@@ -32,6 +33,9 @@ void run(const Call& call, std::int64_t tile) {
       if (call.inputs[0].dtype == DType::Q8A) {
         const auto* x = static_cast<const BlockQ8A*>(call.inputs[0].data) + t.first_row * (s.x_stride / 32);
         matmul_tile_int8_of(w.dtype, x, s.x_stride / 32, panel, s.k, t.rows, n, to);
+      } else if (call.inputs[0].dtype == DType::BF16) {
+        const auto* x = static_cast<const std::uint16_t*>(call.inputs[0].data) + t.first_row * s.x_stride;
+        matmul_tile_bf16(x, s.x_stride, panel, s.k, t.rows, n, to);
       } else {
         const auto* x = static_cast<const float*>(call.inputs[0].data) + t.first_row * s.x_stride;
         matmul_tile_float_of(w.dtype, x, s.x_stride, panel, s.k, t.rows, n, decoded, to);
@@ -44,7 +48,11 @@ void run(const Call& call, std::int64_t tile) {
              [](const float* from) { return mul(kGate(load(from)), load(from + kTileSumsBytes / 4)); });
 }
 
-constexpr Kernel kKernels[] = {{HONE_KERNEL_NAME("swiglu_mlp.q8a.panel16"), "swiglu_mlp", kThisIsa, false,
+constexpr Kernel kKernels[] = {{HONE_KERNEL_NAME("swiglu_mlp.bf16.panel16"), "swiglu_mlp", kThisIsa, false,
+                                accepts_swiglu_bf16, matmul_tile_count, run<silu>, scratch_bytes},
+                               {HONE_KERNEL_NAME("geglu_mlp.bf16.panel16"), "geglu_mlp", kThisIsa, false,
+                                accepts_swiglu_bf16, matmul_tile_count, run<gelu_tanh>, scratch_bytes},
+                               {HONE_KERNEL_NAME("swiglu_mlp.q8a.panel16"), "swiglu_mlp", kThisIsa, false,
                                 accepts_swiglu_int8, matmul_tile_count, run<silu>, scratch_bytes},
                                {HONE_KERNEL_NAME("geglu_mlp.q8a.panel16"), "geglu_mlp", kThisIsa, false,
                                 accepts_swiglu_int8, matmul_tile_count, run<gelu_tanh>, scratch_bytes},
@@ -56,7 +64,8 @@ constexpr Kernel kKernels[] = {{HONE_KERNEL_NAME("swiglu_mlp.q8a.panel16"), "swi
 }  // namespace
 
 KernelList swiglu_mlp_kernels() {
-  return {kKernels, kThisIsa == Isa::Amx ? 2 : 4};  // tiles are of q8a
+  if (kThisIsa == Isa::Amx) return {kKernels, 2};  // tiles are of bf16
+  return {kKernels, 6};
 }
 
 }  // namespace hone::kernels::HONE_ISA_NAMESPACE

@@ -104,10 +104,6 @@ HONE_INLINE Vec16i add_i(Vec16i a, Vec16i b) {
 HONE_INLINE Vec16i sub_i(Vec16i a, Vec16i b) {
   return {_mm512_sub_epi32(a.v, b.v)};
 }
-// Every byte of `a` less `number`, modulo 256.
-HONE_INLINE Vec16i sub_bytes(Vec16i a, int number) {
-  return {_mm512_sub_epi8(a.v, _mm512_set1_epi8(static_cast<char>(number)))};
-}
 HONE_INLINE Vec16i and_i(Vec16i a, Vec16i b) {
   return {_mm512_and_si512(a.v, b.v)};
 }

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <xmmintrin.h>
 
 #include "kernels/fast/vec16.h"
 
@@ -62,26 +63,44 @@ static void zero_tile() {
   std::memset(emulated_tiles.data[kTile], 0, sizeof(emulated_tiles.data[kTile]));
 }
 
+HONE_INLINE float emulated_bf16(const std::byte* from) {
+  std::uint16_t half;
+  std::memcpy(&half, from, 2);
+  const std::uint32_t bits = static_cast<std::uint32_t>(half) << 16;
+  float value;
+  std::memcpy(&value, &bits, 4);
+  return value;
+}
+
 template <int kSum, int kLeft, int kRight>
-static void add_products_i8() {
-  const std::size_t groups = emulated_row_bytes(kLeft) / 4;
-  const std::size_t columns = emulated_row_bytes(kSum) / 4;
-  if (groups != static_cast<std::size_t>(emulated_rows(kRight)) ||
-      emulated_row_bytes(kRight) != emulated_row_bytes(kSum) || emulated_rows(kLeft) != emulated_rows(kSum))
-    std::abort();
+[[gnu::noinline]] static void emulated_products_bf16() {
+  const std::size_t pairs = emulated_row_bytes(kLeft) / 4;
   for (int m = 0; m < emulated_rows(kSum); ++m) {
-    for (std::size_t n = 0; n < columns; ++n) {
-      std::int32_t sum;
-      std::memcpy(&sum, &emulated_tiles.data[kSum][m][n * 4], 4);
-      for (std::size_t g = 0; g < groups; ++g) {
-        for (std::size_t i = 0; i < 4; ++i) {
-          sum += static_cast<std::int8_t>(emulated_tiles.data[kLeft][m][g * 4 + i]) *
-                 static_cast<std::int8_t>(emulated_tiles.data[kRight][g][n * 4 + i]);
+    for (std::size_t n = 0; n < emulated_row_bytes(kSum) / 4; ++n) {
+      float chains[2] = {0, 0};
+      for (std::size_t pair = 0; pair < pairs; ++pair) {
+        for (std::size_t i = 0; i < 2; ++i) {
+          chains[i] = __builtin_fmaf(emulated_bf16(&emulated_tiles.data[kLeft][m][pair * 4 + i * 2]),
+                                     emulated_bf16(&emulated_tiles.data[kRight][pair][n * 4 + i * 2]), chains[i]);
         }
       }
+      float sum;
+      std::memcpy(&sum, &emulated_tiles.data[kSum][m][n * 4], 4);
+      sum += chains[0] + chains[1];
       std::memcpy(&emulated_tiles.data[kSum][m][n * 4], &sum, 4);
     }
   }
+}
+// Subnormals are 0, whatever the thread has set.
+template <int kSum, int kLeft, int kRight>
+static void add_products_bf16() {
+  if (emulated_row_bytes(kLeft) / 4 != static_cast<std::size_t>(emulated_rows(kRight)) ||
+      emulated_row_bytes(kRight) != emulated_row_bytes(kSum) || emulated_rows(kLeft) != emulated_rows(kSum))
+    std::abort();
+  const unsigned before = _mm_getcsr();
+  _mm_setcsr(before | 0x8040U);
+  emulated_products_bf16<kSum, kLeft, kRight>();
+  _mm_setcsr(before);
 }
 
 }  // namespace hone::kernels::HONE_ISA_NAMESPACE
