@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "apps/units.h"
-#include "base/machine_facts.h"
 
 namespace hone {
 namespace {
@@ -12,18 +11,16 @@ std::string share(double reached, double peak) {
   return reached > 0 && peak > 0 ? fmt::format("{:.1f} %", 100 * reached / peak) : "";
 }
 
-Json or_null(double rate) {
-  return rate > 0 ? Json(rate) : Json(nullptr);
-}
-
 }  // namespace
 
 std::string dot_peak_text(double flops_per_s) {
   return flops_per_s > 0 ? fmt::format("{:.0f} GFLOP/s", flops_per_s / 1e9) : "not on this level";
 }
 
-std::string amx_peak_text() {
-  return request_amx() == AmxPermission::Absent ? "not on this machine" : "not measured";
+std::string amx_peak_text(double rate, std::string_view unit, AmxPermission permission) {
+  if (rate > 0) return fmt::format("{:.0f} {}", rate / 1e9, unit);
+  if (permission == AmxPermission::Absent) return "not on this machine";
+  return permission == AmxPermission::Refused ? "refused" : "not on this level";
 }
 
 std::string peak_table(const Peaks& peaks, const Reached& reached) {
@@ -48,8 +45,15 @@ std::string peak_table(const Peaks& peaks, const Reached& reached) {
   arithmetic("int8 dot", peaks.int8_ops_per_s,
              peaks.int8_ops_per_s > 0 ? fmt::format("{:.0f} GOP/s", peaks.int8_ops_per_s / 1e9)
                                       : "not on this level");
-  row("AMX", amx_peak_text(), "");
+  const AmxPermission amx = request_amx();
+  arithmetic("AMX bf16", peaks.amx_bf16_flops_per_s,
+             amx_peak_text(peaks.amx_bf16_flops_per_s, "GFLOP/s", amx));
+  arithmetic("AMX int8", peaks.amx_int8_ops_per_s, amx_peak_text(peaks.amx_int8_ops_per_s, "GOP/s", amx));
   return out;
+}
+
+Json peak_or_null(double rate) {
+  return rate > 0 ? Json(rate) : Json(nullptr);
 }
 
 Json measured_peaks_json(const Peaks& peaks) {
@@ -57,9 +61,10 @@ Json measured_peaks_json(const Peaks& peaks) {
           {"read_working_set_bytes_per_s", peaks.read_working_set_bytes_per_s},
           {"working_set_bytes", peaks.working_set_bytes},
           {"fma_flops_per_s", peaks.fma_flops_per_s},
-          {"bf16_flops_per_s", or_null(peaks.bf16_flops_per_s)},
+          {"bf16_flops_per_s", peak_or_null(peaks.bf16_flops_per_s)},
           {"int8_ops_per_s", peaks.int8_ops_per_s},
-          {"amx_flops_per_s", nullptr}};
+          {"amx_bf16_flops_per_s", peak_or_null(peaks.amx_bf16_flops_per_s)},
+          {"amx_int8_ops_per_s", peak_or_null(peaks.amx_int8_ops_per_s)}};
 }
 
 }  // namespace hone

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "apps/verb.h"
+#include "base/machine_facts.h"
 #include "kernels/peaks.h"
 
 namespace hone {
@@ -19,11 +21,12 @@ std::string peak_table(const Peaks& peaks, const Reached& reached);
 
 // "855 GFLOP/s"; "not on this level" of 0.
 std::string dot_peak_text(double flops_per_s);
-// hone has no loop that measures AMX yet: a machine that has it is not said to lack it.
-std::string amx_peak_text();
+// "4600 GFLOP/s"; of 0 the reason: "not on this machine", "refused" by the kernel, or "not on this level".
+std::string amx_peak_text(double rate, std::string_view unit, AmxPermission permission);
 
 // {read_bytes_per_s, read_working_set_bytes_per_s, working_set_bytes, fma_flops_per_s, bf16_flops_per_s,
-// int8_ops_per_s, amx_flops_per_s}; null where the machine, or the level, has none.
+// int8_ops_per_s, amx_bf16_flops_per_s, amx_int8_ops_per_s}; null where the machine, or the level, has none.
+Json peak_or_null(double rate);
 Json measured_peaks_json(const Peaks& peaks);
 
 }  // namespace hone

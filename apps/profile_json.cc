@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "apps/peak_table.h"
 #include "apps/profile_report.h"
 
 namespace hone {
@@ -144,6 +145,8 @@ Json peaks_json(const Profile& profile, const ProfileContext& context) {
           {"fma_flops_per_s", profile.limits.f32_operations_per_s},
           {"bf16_flops_per_s", profile.limits.bf16_operations_per_s},
           {"int8_ops_per_s", profile.limits.int8_operations_per_s},
+          {"amx_bf16_flops_per_s", peak_or_null(profile.limits.amx_bf16_operations_per_s)},
+          {"amx_int8_ops_per_s", peak_or_null(profile.limits.amx_int8_operations_per_s)},
           {"launch_s", profile.limits.launch_s}};
 }
 

@@ -94,14 +94,17 @@ std::string phases_text(const Profile& profile, const ProfileContext& context) {
   row("utilisation",
       [](const PhaseProfile& p) { return percent_text(part_of(p.all.peak_seconds, p.wall_s)); });
   out += fmt::format("utilisation {}: {}\n", percent_text(profile.utilisation()), kUtilisation);
+  const AmxPermission amx = request_amx();
   out += fmt::format(
-      "measured peaks: f32 {:.0f} GFLOP/s, bf16 {}, int8 {:.0f} GOP/s, AMX {}; read {:.1f} GB/s over {}, "
-      "{:.1f} over "
-      "{}; an empty launch {}\n",
+      "measured peaks: f32 {:.0f} GFLOP/s, bf16 {}, int8 {:.0f} GOP/s, AMX bf16 {}, AMX int8 {}; "
+      "read {:.1f} GB/s over {}, {:.1f} over {}; an empty launch {}\n",
       profile.limits.f32_operations_per_s / 1e9, dot_peak_text(profile.limits.bf16_operations_per_s),
-      profile.limits.int8_operations_per_s / 1e9, amx_peak_text(), profile.limits.read_bytes_per_s / 1e9,
-      human_bytes(kReadBytes), profile.limits.read_working_set_bytes_per_s / 1e9,
-      human_bytes(profile.limits.working_set_bytes), microseconds_text(profile.limits.launch_s));
+      profile.limits.int8_operations_per_s / 1e9,
+      amx_peak_text(profile.limits.amx_bf16_operations_per_s, "GFLOP/s", amx),
+      amx_peak_text(profile.limits.amx_int8_operations_per_s, "GOP/s", amx),
+      profile.limits.read_bytes_per_s / 1e9, human_bytes(kReadBytes),
+      profile.limits.read_working_set_bytes_per_s / 1e9, human_bytes(profile.limits.working_set_bytes),
+      microseconds_text(profile.limits.launch_s));
   return out;
 }
 

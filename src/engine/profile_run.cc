@@ -405,9 +405,10 @@ Result<MachineLimits> measure_limits(Session& session) {
       pool.run(std::int64_t{8} * pool.threads(), [](void*, std::int64_t, std::int64_t, int) {}, nullptr);
     trials.push_back(seconds_of(now_nanoseconds() - begin) / kLaunches);
   }
-  return MachineLimits{peaks.read_bytes_per_s,    peaks.fma_flops_per_s,  peaks.int8_ops_per_s,
-                       median(std::move(trials)), peaks.bf16_flops_per_s, peaks.read_working_set_bytes_per_s,
-                       peaks.working_set_bytes};
+  return MachineLimits{
+      peaks.read_bytes_per_s,    peaks.fma_flops_per_s,      peaks.int8_ops_per_s,
+      median(std::move(trials)), peaks.bf16_flops_per_s,     peaks.read_working_set_bytes_per_s,
+      peaks.working_set_bytes,   peaks.amx_bf16_flops_per_s, peaks.amx_int8_ops_per_s};
 }
 
 Result<Profile> profile_of(const Session& session, const Recorder& recorder, const MachineLimits& limits) {

@@ -8,6 +8,8 @@
 #include <memory>
 #include <sys/mman.h>
 
+#include "base/machine_facts.h"
+
 namespace hone {
 namespace {
 
@@ -16,6 +18,11 @@ using Clock = std::chrono::steady_clock;
 constexpr std::int64_t kFmaRounds = 4'000'000;
 constexpr std::int64_t kPieceBytes = std::int64_t{1} << 20;
 constexpr int kChains = 12;
+constexpr std::int64_t kTileRounds = 200'000;
+// Sums in tiles 0 .. 5; 6 and 7 are multiplied. A product of tiles takes 16 cycles, its sum is there after
+// 52: four chains are enough. In virtual machines the rate was half for seconds at a time, with four to eight
+// alike.
+constexpr int kTileChains = 6;
 
 // Keeps a vector from being optimised away. A macro: functions would need the attribute of every caller.
 #define HONE_KEEP(value) asm volatile("" : : "x"(value))
@@ -118,6 +125,61 @@ void read_portable(const std::byte* data) {
   for (const auto chain : acc) HONE_KEEP(chain);
 }
 
+// What ldtilecfg reads: all eight tiles of 16 rows of 64 bytes.
+struct alignas(64) TileSetup {
+  std::uint8_t palette = 1;
+  std::uint8_t start_row = 0;
+  std::uint8_t reserved[14] = {};
+  std::uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
+  std::uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
+};
+static_assert(sizeof(TileSetup) == 64);
+
+// Assembly: GCC 12's tile intrinsics declare less memory than they read, and need the level's flags. No
+// compiler uses tiles of its own accord, so none is lost between two statements. `data` fills the tiles that
+// are multiplied.
+void open_tiles(const std::byte (&data)[1024]) {
+  const TileSetup setup;
+  asm volatile("ldtilecfg %0" : : "m"(setup));
+  asm volatile(
+      "tilezero %%tmm0\n tilezero %%tmm1\n tilezero %%tmm2\n"
+      "tilezero %%tmm3\n tilezero %%tmm4\n tilezero %%tmm5\n"
+      "tileloadd (%0,%1,1), %%tmm6\n tileloadd (%0,%1,1), %%tmm7"
+      :
+      : "r"(&data), "r"(std::int64_t{64}), "m"(data));
+}
+
+// A thread that is switched out then has no tiles to save.
+void close_tiles() {
+  asm volatile("tilerelease");
+}
+
+[[gnu::noinline]] void bf16_amx() {
+  alignas(64) std::byte halves[1024];
+  for (std::size_t i = 0; i < sizeof halves; ++i) halves[i] = i % 2 == 0 ? std::byte{0} : std::byte{0x3f};
+  open_tiles(halves);
+  for (std::int64_t i = 0; i < kTileRounds; ++i) {
+    asm volatile(
+        "tdpbf16ps %tmm7, %tmm6, %tmm0\n tdpbf16ps %tmm7, %tmm6, %tmm1\n"
+        "tdpbf16ps %tmm7, %tmm6, %tmm2\n tdpbf16ps %tmm7, %tmm6, %tmm3\n"
+        "tdpbf16ps %tmm7, %tmm6, %tmm4\n tdpbf16ps %tmm7, %tmm6, %tmm5");
+  }
+  close_tiles();
+}
+
+[[gnu::noinline]] void int8_amx() {
+  alignas(64) std::byte ones[1024];
+  std::memset(ones, 1, sizeof ones);
+  open_tiles(ones);
+  for (std::int64_t i = 0; i < kTileRounds; ++i) {
+    asm volatile(
+        "tdpbssd %tmm7, %tmm6, %tmm0\n tdpbssd %tmm7, %tmm6, %tmm1\n"
+        "tdpbssd %tmm7, %tmm6, %tmm2\n tdpbssd %tmm7, %tmm6, %tmm3\n"
+        "tdpbssd %tmm7, %tmm6, %tmm4\n tdpbssd %tmm7, %tmm6, %tmm5");
+  }
+  close_tiles();
+}
+
 // Seconds of the fastest of `trials` launches of `tiles` tiles.
 template <class Body>
 double fastest(ThreadPool& pool, int trials, std::int64_t tiles, const Body& body) {
@@ -172,13 +234,19 @@ Result<Peaks> measure_peaks(ThreadPool& pool, Isa isa, std::int64_t working_set)
   if (!smaller) peaks.read_working_set_bytes_per_s = peaks.read_bytes_per_s;
   if (isa == Isa::Portable) return peaks;
   const bool wide = isa >= Isa::Avx512;
-  const double rounds = static_cast<double>(kFmaRounds) * kChains * pool.threads();
+  const auto best_rate = [&](void (*loop)(), double operations) {
+    return operations * pool.threads() / fastest(pool, 5, pool.threads(), [&](std::int64_t) { loop(); });
+  };
   const auto rate = [&](void (*loop)(), double operations) {
-    return rounds * operations / fastest(pool, 5, pool.threads(), [&](std::int64_t) { loop(); });
+    return best_rate(loop, operations * static_cast<double>(kFmaRounds) * kChains);
   };
   peaks.fma_flops_per_s = wide ? rate(fma_avx512, 32) : rate(fma_avx2, 16);
   peaks.bf16_flops_per_s = wide ? rate(bf16_avx512, 64) : 0;
   peaks.int8_ops_per_s = wide ? rate(int8_avx512, 128) : rate(int8_avx2, 64);
+  if (!wide || !has_int8_and_bf16_tiles() || request_amx() != AmxPermission::Granted) return peaks;
+  const double products = static_cast<double>(kTileRounds) * kTileChains * 16 * 16;  // outputs of one each
+  peaks.amx_bf16_flops_per_s = best_rate(bf16_amx, products * 32 * 2);
+  peaks.amx_int8_ops_per_s = best_rate(int8_amx, products * 64 * 2);
   return peaks;
 }
 

@@ -23,6 +23,9 @@ struct Peaks {
   double bf16_flops_per_s = 0;  // bf16 pairs added to f32 (VDPBF16PS), two operations for each product
   double int8_ops_per_s = 0;    // u8 x i8 multiply-adds in registers, two operations each; on AVX2 VPMADDUBSW
                                 // and VPADDW, on AVX-512 VPDPBUSD
+  // AMX, from Avx512 up, where the processor has it and the kernel grants tile data; two operations each.
+  double amx_bf16_flops_per_s = 0;  // TDPBF16PS: products of 16x32 and 32x16 bf16, added to f32
+  double amx_int8_ops_per_s = 0;    // TDPBSSD: products of 16x64 and 64x16 i8, added to i32
 };
 
 // The best of several trials on all threads of `pool`, with the instructions of `isa` (which the machine must

@@ -19,6 +19,8 @@ struct MachineLimits {
   // Of what a decode step reads, which may lie in a cache in part.
   double read_working_set_bytes_per_s = 0;
   std::int64_t working_set_bytes = 0;
+  double amx_bf16_operations_per_s = 0;
+  double amx_int8_operations_per_s = 0;
 };
 
 // Launches of one kind in one phase, summed.

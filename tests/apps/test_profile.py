@@ -119,6 +119,7 @@ class PeaksTest(CommandTest):
             self.assertIn(row["bound"], BOUNDS)
             self.assertTrue(row["reason"] and row["next"])
         self.assertGreater(made["peaks"]["read_bytes_per_s"], 0)
+        self.assertLessEqual({"amx_bf16_flops_per_s", "amx_int8_ops_per_s"}, set(made["peaks"]))
         if made["isa"] != "portable":
             self.assertGreater(made["utilisation"], 0)
             self.assertIn("measured peak", made["utilisation_definition"])

@@ -21,7 +21,7 @@ import tables  # noqa: E402
 HONE = """import json, sys
 assert sys.argv[1] == "bench" and "--json" in sys.argv, sys.argv
 print(json.dumps({"prefill_tokens_per_s": 200.0, "decode_tokens_per_s": 30.0, "prefill_of_peak": 0.5, "decode_of_bandwidth": 0.9,
-                  "peaks": {"read_bytes_per_s": 33.7e9, "int8_ops_per_s": 849e9, "amx_ops_per_s": None}}))
+                  "peaks": {"read_bytes_per_s": 33.7e9, "int8_ops_per_s": 849e9, "amx_int8_ops_per_s": None}}))
 """
 LLAMA = """import json, sys
 a = sys.argv[1:]
