@@ -11,7 +11,8 @@
 namespace hone {
 namespace {
 
-// Family and model numbers of processors, with the level that each has (the vendors' lists of CPUID signatures).
+// Family and model numbers of processors, with the level that each has (the vendors' lists of CPUID
+// signatures).
 struct KnownProcessor {
   std::string_view vendor;
   int family;
@@ -42,7 +43,8 @@ void check_processor(const MachineState& state, std::vector<MachineFinding>& out
   const ProcessorFacts& processor = state.processor;
   const std::optional<Isa> known = known_isa(processor);
   // Where the kernel refuses tiles, that is the finding below.
-  const Isa reported = state.amx == AmxPermission::Refused ? std::max(processor.best, Isa::Amx) : processor.best;
+  const Isa reported =
+      state.amx == AmxPermission::Refused ? std::max(processor.best, Isa::Amx) : processor.best;
   if (known && *known > reported) {
     out.push_back({"isa-masked",
                    fmt::format("{} has {}, but this system reports {} at most{}", processor.name,

@@ -61,6 +61,7 @@ struct StepCost {
 // Of one launch of the plan, for all steps.
 struct StepFacts {
   bool int8 = false;
+  bool bf16 = false;  // the products read bf16
   // Tokens of one tile; 0 where the number of tiles does not depend on the tokens, or the launch computes too
   // little for the shape of its tiles to matter.
   std::int64_t tile_tokens = 0;
@@ -113,6 +114,7 @@ Result<std::int64_t> tokens_of_a_tile(const Step& step) {
 Result<StepFacts> facts_of(const Plan& plan, const Step& step, bool int8_activations) {
   StepFacts facts;
   facts.int8 = multiplies_int8(step, int8_activations);
+  facts.bf16 = panel_weight(step) != nullptr && step.inputs[0].spec.dtype == DType::BF16;
   for (const Operand& operand : step.inputs) {
     facts.reads_state = facts.reads_state || operand.place.region == Region::State;
   }
@@ -183,9 +185,7 @@ class Joiner {
     return {};
   }
 
-  double peak_of(std::size_t i) const {
-    return facts_[i].int8 ? out_.limits.int8_operations_per_s : out_.limits.f32_operations_per_s;
-  }
+  double peak_of(std::size_t i) const { return products_peak(out_.limits, facts_[i].int8, facts_[i].bf16); }
 
   double busy_seconds(Phase phase, std::size_t i) const {
     std::int64_t sum = 0;
@@ -285,6 +285,7 @@ class Joiner {
     m.bytes = sum.bytes_read + sum.bytes_written;
     m.operations = sum.operations;
     m.int8 = facts.int8;
+    m.bf16 = facts.bf16;
     const auto launches = static_cast<double>(std::max<std::int64_t>(1, sum.launches));
     m.tiles = cost.tiles / launches;
     m.tokens = std::llround(cost.tokens / launches);

@@ -98,8 +98,9 @@ std::string_view accepts_norm_add(const Signature& signature) {
     if (!is_f32_row(operand)) return "needs f32 rows, residual and weights, contiguous";
   }
   if (!is_f32_row(signature.outputs[0])) return "needs a sum of f32, contiguous";
-  if (inputs == 4 && !is_f32_row(signature.outputs[1]) && !is_q8a_row(signature.outputs[1]))
-    return "needs a norm of the sum of f32, or of q8a in whole blocks";
+  if (inputs == 4 && !is_f32_row(signature.outputs[1]) && !is_bf16_row(signature.outputs[1]) &&
+      !is_q8a_row(signature.outputs[1]))
+    return "needs a norm of the sum of f32, bf16, or of q8a in whole blocks";
   return {};
 }
 

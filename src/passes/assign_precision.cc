@@ -247,8 +247,7 @@ Status round_activations(Graph& graph, const PrecisionPolicy& policy) {
     if (chosen == Activations::Q8aTwoTerms) {
       graph.nodes[n] = HONE_TRY(product_of_terms(graph, graph.nodes[n], found->second));
     } else {
-      read_rounded(graph.nodes[n], found->second,
-                   chosen == Activations::Bf16 ? DType::BF16 : DType::Q8A);
+      read_rounded(graph.nodes[n], found->second, chosen == Activations::Bf16 ? DType::BF16 : DType::Q8A);
     }
   }
   insert_before(graph, std::move(added));

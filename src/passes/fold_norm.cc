@@ -98,8 +98,7 @@ Status extend_source(Graph& graph, const std::set<ValueId>& weights, const Fold&
     if (scaled_type.shape.size() > shape.size()) attributes.set("terms", std::int64_t{2});
     product = HONE_TRY(builder.add("quantize_q8a", {product}, std::move(attributes)));
   } else if (scaled_type.dtype != DType::F32) {
-    product = HONE_TRY(
-        builder.add("cast", {product}, {{"to", std::string(dtype_name(scaled_type.dtype))}}));
+    product = HONE_TRY(builder.add("cast", {product}, {{"to", std::string(dtype_name(scaled_type.dtype))}}));
   }
   const ValueId squares = HONE_TRY(builder.add("mul", {x, x}));
   Shape blocks = shape;

@@ -18,8 +18,7 @@ bool is_launch_with_q8a(std::string_view op) {
 
 // True of what assign-precision puts in front of products.
 bool rounds(const Graph& graph, const Node& node) {
-  return node.op == "quantize_q8a" ||
-         (node.op == "cast" && graph.type(node.outputs[0]).dtype == DType::BF16);
+  return node.op == "quantize_q8a" || (node.op == "cast" && graph.type(node.outputs[0]).dtype == DType::BF16);
 }
 
 // The launches above, and those of them that write two terms, or bf16.
@@ -34,8 +33,8 @@ const Node* producer(const Graph& graph, const UseMap& uses, ValueId value) {
   return index < 0 ? nullptr : &graph.nodes[static_cast<std::size_t>(index)];
 }
 
-// quantize(reshape(a)) -> reshape(quantize(a)), and so of a cast to bf16: the blocks of a row-major value are the same in every shape
-// whose rows are whole blocks.
+// quantize(reshape(a)) -> reshape(quantize(a)), and so of a cast to bf16: the blocks of a row-major value are
+// the same in every shape whose rows are whole blocks.
 void quantise_before_reshape(Graph& graph) {
   const UseMap uses(graph);
   for (std::size_t n = 0; n < graph.nodes.size(); ++n) {

@@ -12,8 +12,9 @@
 //   %a: q8a[B,T,3,3,64] = attention(%p, %k, %v, %positions) body ..
 //   %q: q8a[B,T,576] = reshape(%a)
 //
-// layer_norm as rms_norm; rms_norm and attention with a cast to bf16 behind them. Rows of whole blocks only; a norm writes two terms as well, q8a [B,T,2,576],
-// attention does not. After assign-precision, which makes the quantisations; products have fuse-epilogue.
+// layer_norm as rms_norm; rms_norm and attention with a cast to bf16 behind them. Rows of whole blocks only;
+// a norm writes two terms as well, q8a [B,T,2,576], attention does not. After assign-precision, which makes
+// the quantisations; products have fuse-epilogue.
 #pragma once
 
 #include "passes/pass.h"

@@ -12,9 +12,9 @@ namespace hone {
 //
 //   weights         portable, avx2, avx512     amx
 //   f64, f32        f32 activations, f32 KV    the same
-//   f16             f32 activations, f16 KV    the same: bf16 would take 3 bits of every weight and activation
-//   bf16            f32 activations, f16 KV    bf16 activations, f16 KV: tiles have 13 times the rate of f32
-//   quantised       int8 blocks, f16 KV        the same (the int8 dots exist on every level)
+//   f16             f32 activations, f16 KV    the same: bf16 would take 3 bits of every weight and
+//   activation bf16            f32 activations, f16 KV    bf16 activations, f16 KV: tiles have 13 times the
+//   rate of f32 quantised       int8 blocks, f16 KV        the same (the int8 dots exist on every level)
 //
 // KV is f16, not bf16: keys and values are of moderate size, where f16 keeps 3 more bits of mantissa.
 PrecisionPolicy default_policy(Level level, DType dominant_weight_type, Isa isa);

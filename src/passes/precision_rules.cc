@@ -13,8 +13,10 @@ struct NamedActivations {
   std::string_view name;
   Activations value;
 };
-constexpr NamedActivations kActivations[] = {
-    {"f32", Activations::F32}, {"bf16", Activations::Bf16}, {"q8a", Activations::Q8a}, {"q8a2", Activations::Q8aTwoTerms}};
+constexpr NamedActivations kActivations[] = {{"f32", Activations::F32},
+                                             {"bf16", Activations::Bf16},
+                                             {"q8a", Activations::Q8a},
+                                             {"q8a2", Activations::Q8aTwoTerms}};
 constexpr std::string_view kKeys[] = {"activations", "kv", "residence"};
 
 Error rule_error(const std::string& path, int line, std::string message, std::string expected,
@@ -132,7 +134,7 @@ struct Subject {
   std::string_view name;
 };
 struct Subjects {
-  std::vector<Subject> products;  // by weights that an int8 kernel reads
+  std::vector<Subject> products;       // by weights that an int8 kernel reads
   std::vector<Subject> bf16_products;  // by weights of bf16, not of experts
   std::vector<Subject> states;
   std::vector<Subject> weights;  // all that are matrices

@@ -54,8 +54,11 @@ std::string reason_of(const Diagnosis& d, const LaunchMeasure& m, const MachineL
                          limits.read_bytes_per_s / 1e9);
     case BoundBy::Compute:
       return fmt::format("{:.0f} GOP/s is {:.0f} % of the {} peak of {:.0f} GOP/s",
-                         ratio(m.operations, m.seconds) / 1e9, percent(d.compute), m.int8 ? "int8" : "f32",
-                         (m.int8 ? limits.int8_operations_per_s : limits.f32_operations_per_s) / 1e9);
+                         ratio(m.operations, m.seconds) / 1e9, percent(d.compute),
+                         m.int8                                           ? "int8"
+                         : m.bf16 && limits.amx_bf16_operations_per_s > 0 ? "AMX bf16"
+                                                                          : "f32",
+                         products_peak(limits, m.int8, m.bf16) / 1e9);
     case BoundBy::Launch:
       return fmt::format("{:.1f} us a launch, of which an empty one takes {:.1f} us ({:.0f} %)",
                          1e6 * ratio(m.seconds, static_cast<double>(m.launches)), 1e6 * limits.launch_s,
@@ -103,7 +106,7 @@ std::string next_of(const Diagnosis& d, const LaunchMeasure& m) {
     case BoundBy::Bandwidth:
       return next_for_bandwidth(m);
     case BoundBy::Compute:
-      if (!m.int8 && m.weight_bits > 0)
+      if (!m.int8 && !m.bf16 && m.weight_bits > 0)
         return "products of int8 have a higher peak: hone quantize MODEL --to q8_0 -o FILE";
       return "the kernel is near what the processor can do: fewer operations, so a smaller model or a "
              "shorter prompt";
@@ -130,11 +133,16 @@ std::string_view bound_name(BoundBy bound) {
   return kNames[static_cast<std::size_t>(bound)];
 }
 
+double products_peak(const MachineLimits& limits, bool int8, bool bf16) {
+  if (int8) return limits.int8_operations_per_s;
+  return bf16 && limits.amx_bf16_operations_per_s > 0 ? limits.amx_bf16_operations_per_s
+                                                      : limits.f32_operations_per_s;
+}
+
 Diagnosis diagnose(const LaunchMeasure& m, const MachineLimits& limits) {
   Diagnosis d;
   d.bandwidth = ratio(ratio(m.bytes, limits.read_bytes_per_s), m.seconds);
-  d.compute = ratio(ratio(m.operations, m.int8 ? limits.int8_operations_per_s : limits.f32_operations_per_s),
-                    m.seconds);
+  d.compute = ratio(ratio(m.operations, products_peak(limits, m.int8, m.bf16)), m.seconds);
   d.launch = ratio(static_cast<double>(m.launches) * limits.launch_s, m.seconds);
   // In an empty launch no thread is busy: that time is counted once.
   const double idle = 1 - ratio(m.busy_seconds, m.seconds * m.threads);

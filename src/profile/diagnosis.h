@@ -23,6 +23,9 @@ struct MachineLimits {
   double amx_int8_operations_per_s = 0;
 };
 
+// The peak that bounds products of int8, of bf16, or of neither: of f32, as are those of bf16 without tiles.
+double products_peak(const MachineLimits& limits, bool int8, bool bf16);
+
 // Launches of one kind in one phase, summed.
 struct LaunchMeasure {
   Phase phase = Phase::Prefill;
@@ -33,6 +36,7 @@ struct LaunchMeasure {
   double bytes = 0;       // read and written
   double operations = 0;  // useful ones
   bool int8 = false;      // its products are of int8, else of f32
+  bool bf16 = false;      // or of bf16, where the machine has tiles for them
   double tiles = 1;       // of one launch, the mean
   // Tokens of a step and those that its tiles have room for: 40 of 48 where a tile takes 16. Equal where
   // tiles do not cut tokens.

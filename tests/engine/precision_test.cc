@@ -169,6 +169,39 @@ TEST_P(PrecisionModel, ACacheOfBlocksHasOneSetOfBits) {
   }
 }
 
+// Products of bf16, which are the default with AMX tiles alone, asked for on every level.
+TEST(Bf16Activations, HaveOneSetOfBitsOnEveryLevel) {
+  const std::string path = data_path("models/qwen2-untied-bf16");
+  const Ids ids = read_expected(path + "/expected.safetensors").ids[0];
+  const Result<PrecisionRules> rules = parse_precision_rules("* activations=bf16\n", "rules");
+  ASSERT_TRUE(rules.ok());
+  EngineOptions options = options_of(Precision::Fast);
+  options.precision_rules = std::make_shared<const PrecisionRules>(*rules);
+  options.batch = 2;
+  const std::unique_ptr<Session> session = open_session(path, options);
+  ASSERT_NE(session, nullptr);
+  EXPECT_EQ(session->model().plan.fallback_line(), "");
+  const std::vector<float> whole = all_logits(*session, ids, 64);
+  for (const std::int64_t chunk : {1, 2, 3, 7})
+    EXPECT_TRUE(same_bits(all_logits(*session, ids, chunk), whole)) << "chunks of " << chunk;
+  const std::vector<Ids> others{Ids(30, 11)};
+  EXPECT_TRUE(same_bits(all_logits(*session, ids, 4, 1, others), whole)) << "row 1";
+  for (const Isa isa : kIsaLevels) {
+    EngineOptions other = options;
+    other.isa = isa;
+    other.threads = 3;
+    if (isa > detect_isa()) continue;
+    EXPECT_TRUE(same_bits(logits_of(path, other, ids), whole)) << isa_name(isa);
+  }
+  EngineOptions exact = options_of(Precision::Exact);
+  const std::vector<float> f32 = logits_of(path, exact, ids);
+  const double error = relative_distance(whole, f32);
+  std::printf("%-24s activations of bf16 %.6f\n", "qwen2-untied-bf16", error);
+  EXPECT_GT(error, 1e-5) << "the activations are not bf16";
+  // As in src/engine/verify_model.cc: eight units of roundoff in each of 2L branches.
+  EXPECT_LE(error, 8 * 0x1p-9 * std::sqrt(2.0 * static_cast<double>(session->model().config.layers)));
+}
+
 // The stages of a file of rules end in what the run has.
 TEST(PrecisionStages, EachRuleIsPlanned) {
   const std::string path = data_path("gguf/llama-256-Q8_0.gguf");

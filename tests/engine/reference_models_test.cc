@@ -71,12 +71,14 @@ class ReferenceModel : public testing::TestWithParam<Door> {
     return open_session(door_.path(), options);
   }
 
-  // Keys and values in f16 (the default for weights of 16 bits): one rounding of 2^-11 in each of the 2L
-  // branches.
+  // Keys and values in f16 (the default for weights of 16 bits), one rounding of 2^-11 in each of the 2L
+  // branches, or the activations of products in bf16, one of 2^-9.
   static double tolerance(const Session& session, double largest) {
     const double f32 = f32_tolerance(session.model().config, largest);
-    if (session.model().precision.kv == DType::F32) return f32;
-    return 8 * 0x1p-11 * std::sqrt(2.0 * static_cast<double>(session.model().config.layers)) * largest;
+    const PrecisionPolicy& policy = session.model().precision;
+    if (policy.kv == DType::F32) return f32;
+    return 8 * (policy.bf16_activations ? 0x1p-9 : 0x1p-11) *
+           std::sqrt(2.0 * static_cast<double>(session.model().config.layers)) * largest;
   }
 
   Expected expected_;
@@ -184,8 +186,14 @@ TEST_P(ReferenceModel, BitsDoNotDependOnTheInstructionSet) {
       if (isa > detect_isa()) continue;
       EngineOptions options = options_of(level);
       options.isa = isa;
-      const std::unique_ptr<Session> session = open(options);
+      std::unique_ptr<Session> session = open(options);
       ASSERT_NE(session, nullptr);
+      // Of weights of bf16 only --bits portable has the bits of other levels.
+      if (session->model().precision.bf16_activations) {
+        options.portable_bits = true;
+        session = open(options);
+        ASSERT_NE(session, nullptr);
+      }
       const std::vector<float> logits = all_logits(*session, expected_.ids[0], 48);
       if (portable.empty()) portable = logits;
       EXPECT_TRUE(same_bits(logits, portable)) << isa_name(isa) << ", level O" << static_cast<int>(level);

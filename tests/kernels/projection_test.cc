@@ -254,12 +254,17 @@ void check_bits(const ProjectionSpec& spec, std::mt19937_64& random, Isa isa) {
   }
 }
 
-// x f32, and x q8a with a weight for its dots.
+// x f32, x q8a with a weight for its dots, and x bf16.
 void check_both(ProjectionSpec spec, std::mt19937_64& random, Isa isa, DType blocks = DType::Q8_0) {
   check_bits(spec, random, isa);
   spec.name += ", int8";
   spec.q8a = true;
   for (SectionSpec& section : spec.sections) section.weight = blocks;
+  check_bits(spec, random, isa);
+  spec.name += " and bf16";
+  spec.q8a = false;
+  spec.bf16 = true;
+  for (SectionSpec& section : spec.sections) section.weight = DType::BF16;
   check_bits(spec, random, isa);
 }
 

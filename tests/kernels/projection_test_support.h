@@ -28,7 +28,8 @@ struct SectionSpec {
 struct ProjectionSpec {
   std::string name;
   std::int64_t k = 64;
-  bool q8a = false;
+  bool q8a = false;   // x
+  bool bf16 = false;  // x
   std::int64_t terms = 1;
   bool row_sums = false;
   double next_offset = 0;
@@ -220,6 +221,12 @@ class ProjectionProblem {
 
   void make_x(std::mt19937_64& random) {
     const std::vector<float> values = normal_values(random, rows() * spec_.k);
+    if (spec_.bf16) {
+      add_input(DType::BF16, {batch_, tokens_, spec_.k});
+      for (std::size_t i = 0; i < values.size(); ++i)
+        inputs_[0].data<std::uint16_t>()[i] = f32_to_bf16(values[i]);
+      return;
+    }
     if (!spec_.q8a) {
       add_input(DType::F32, {batch_, tokens_, spec_.k});
       std::memcpy(inputs_[0].data<float>(), values.data(), values.size() * 4);

@@ -1,5 +1,5 @@
-// rms_norm and attention that write q8a or bf16: the bits of the f32 kernel with the rounding behind it; norm_add:
-// those of the norms and the sum; and quantize_q8a in two terms.
+// rms_norm and attention that write q8a or bf16: the bits of the f32 kernel with the rounding behind it;
+// norm_add: those of the norms and the sum; and quantize_q8a in two terms.
 #include <cmath>
 
 #include "projection_test_support.h"
@@ -13,7 +13,8 @@ class QuantisedOutput : public PerLevel {
 };
 INSTANTIATE_TEST_SUITE_P(Levels, QuantisedOutput, testing::ValuesIn(kVectorLevels), level_name);
 
-// Runs `launch` of the level into q8a and bf16, and into f32 and on through quantize_q8a of the portable level.
+// Runs `launch` of the level into q8a and bf16, and into f32 and on through quantize_q8a of the portable
+// level.
 void expect_as_two_launches(Launch launch, const Sizes& sizes, Isa isa, const std::string& what) {
   Tensor wide(DType::F32, sizes);
   launch.outputs = {wide.view()};
@@ -110,8 +111,10 @@ TEST_P(QuantisedOutput, OfNormsAboutASum) {
         expect_as_norms(rows, length, DType::Q8A, offset, random_, GetParam());
     }
   }
-  for (const std::int64_t length : {1, 7, 17, 40})
-    expect_as_norms(3, length, DType::F32, 0.0, random_, GetParam());
+  for (const std::int64_t length : {1, 7, 17, 40}) {
+    for (const DType normed : {DType::F32, DType::BF16})
+      expect_as_norms(3, length, normed, 0.0, random_, GetParam());
+  }
 }
 
 TEST_P(QuantisedOutput, OfAttention) {

@@ -92,6 +92,11 @@ inline bool takes_q8a(std::string_view stem) {
   return stem.find(".q8a") != std::string_view::npos;
 }
 
+inline DType x_type_of(std::string_view stem) {
+  if (stem.find(".bf16") != std::string_view::npos) return DType::BF16;
+  return takes_q8a(stem) ? DType::Q8A : DType::F32;
+}
+
 std::span<const Generator> matmul_generators();
 std::span<const Generator> projection_generators();
 std::span<const Generator> attention_generators();

@@ -28,8 +28,9 @@ std::shared_ptr<Weights> random_weights(Draw& draw, DType dtype, std::int64_t n,
   return std::make_shared<Weights>(dtype, n, k, draw.random);
 }
 
-// Types that int8 kernels read, or all.
-DType weight_type(const Draw& draw, bool int8) {
+// Types that kernels of x of type `x` read.
+DType weight_type(const Draw& draw, DType x) {
+  if (x == DType::BF16) return DType::BF16;
   static const std::vector<DType> numbers = [] {
     std::vector<DType> types;
     for (const DType dtype : weight_types()) {
@@ -37,14 +38,15 @@ DType weight_type(const Draw& draw, bool int8) {
     }
     return types;
   }();
-  return draw.in_turn(int8 ? std::span<const DType>(numbers) : weight_types());
+  return draw.in_turn(x == DType::Q8A ? std::span<const DType>(numbers) : weight_types());
 }
 
 struct Depths {
   std::int64_t rows, n, k;
 };
-Depths random_depths(Draw& draw, DType dtype, bool int8, std::int64_t times = 1) {
-  const std::int64_t block = std::max<std::int64_t>(int8 ? 32 : 1, dtype_row(dtype).block_elements);
+Depths random_depths(Draw& draw, DType dtype, DType x, std::int64_t times = 1) {
+  const std::int64_t block =
+      std::max<std::int64_t>(x == DType::F32 ? 1 : 32, dtype_row(dtype).block_elements);
   Depths s{};
   do {
     s = {draw.size(kRowTile), draw.size(kColumnTile), draw.size(kDepthTile / block) * block};
@@ -69,10 +71,10 @@ struct Rows {
   }
 };
 
-Rows random_x(Draw& draw, RandomLaunch& to, std::int64_t rows, std::int64_t k, bool int8) {
+Rows random_x(Draw& draw, RandomLaunch& to, std::int64_t rows, std::int64_t k, DType x_type) {
   std::vector<float> values = normal_values(draw.random, rows * k);
   const std::int64_t padding = draw.up_to(3) == 0 ? draw.up_to(3) : 0;
-  if (int8) {
+  if (x_type == DType::Q8A) {
     auto x = std::make_shared<Blocks>(Sizes{rows, k}, padding);
     for (std::int64_t i = 0; i < rows * k; i += 32) {
       const BlockQ8A block = encode_q8a_block(values.data() + i);
@@ -83,9 +85,12 @@ Rows random_x(Draw& draw, RandomLaunch& to, std::int64_t rows, std::int64_t k, b
     to.owners.push_back(x);
     return {x->view, std::move(values), k};
   }
-  auto x = std::make_shared<Tensor>(DType::F32, Sizes{rows, k}, padding);
-  for (std::int64_t i = 0; i < rows * k; ++i)
-    x->set(i, static_cast<double>(values[static_cast<std::size_t>(i)]));
+  auto x = std::make_shared<Tensor>(x_type, Sizes{rows, k}, padding);
+  for (std::int64_t i = 0; i < rows * k; ++i) {
+    float& value = values[static_cast<std::size_t>(i)];
+    if (x_type == DType::BF16) value = bf16_to_f32(f32_to_bf16(value));
+    x->set(i, static_cast<double>(value));
+  }
   to.owners.push_back(x);
   return {x->view(), std::move(values), k};
 }
@@ -124,15 +129,15 @@ ProductBound product_bound(const Rows& x, std::int64_t rows, const Weights& w, b
   return bound;
 }
 
-std::string describe(DType dtype, const Depths& s, bool int8) {
-  return std::string(int8 ? "q8a x " : "f32 x ") + std::string(dtype_name(dtype)) + " [" +
-         std::to_string(s.rows) + "," + std::to_string(s.k) + "] x [" + std::to_string(s.n) + "]^T";
+std::string describe(DType dtype, const Depths& s, DType x) {
+  return std::string(dtype_name(x)) + " x " + std::string(dtype_name(dtype)) + " [" + std::to_string(s.rows) +
+         "," + std::to_string(s.k) + "] x [" + std::to_string(s.n) + "]^T";
 }
 
 // a [..,M,K] x b [..,K,N], both with any strides.
 RandomLaunch strided_matmul(Draw& draw) {
   static constexpr DType kTypes[] = {DType::F32, DType::F16, DType::BF16};
-  Depths s = random_depths(draw, DType::F32, false, 2);
+  Depths s = random_depths(draw, DType::F32, DType::F32, 2);
   const bool transposed = draw.coin();
   const std::int64_t lead = draw.between(1, 2);
   auto a = normal_tensor(draw, DType::F32, {lead, s.rows, s.k});
@@ -143,7 +148,7 @@ RandomLaunch strided_matmul(Draw& draw) {
   made.owners = {a, b, out};
   made.launch = {
       "matmul", {{"transpose_b", std::int64_t{transposed}}}, {a->view(), b->view()}, {out->view()}};
-  made.what = describe(b->view().dtype, s, false) + (transposed ? "" : ", b not transposed");
+  made.what = describe(b->view().dtype, s, DType::F32) + (transposed ? "" : ", b not transposed");
   double a_norm = 0;
   double b_norm = 0;
   for (std::int64_t i = 0; i < lead * s.rows; ++i) {
@@ -166,16 +171,17 @@ RandomLaunch strided_matmul(Draw& draw) {
 
 RandomLaunch random_matmul(Draw& draw, std::string_view stem) {
   if (stem.find("strided") != std::string_view::npos) return strided_matmul(draw);
-  const bool int8 = takes_q8a(stem);
-  const DType dtype = weight_type(draw, int8);
-  const Depths s = random_depths(draw, dtype, int8);
+  const DType x_type = x_type_of(stem);
+  const bool int8 = x_type == DType::Q8A;
+  const DType dtype = weight_type(draw, x_type);
+  const Depths s = random_depths(draw, dtype, x_type);
   RandomLaunch made;
-  const Rows x = random_x(draw, made, s.rows, s.k, int8);
+  const Rows x = random_x(draw, made, s.rows, s.k, x_type);
   const auto w = random_weights(draw, dtype, s.n, s.k);
   auto out = normal_tensor(draw, DType::F32, {s.rows, s.n});
   made.owners.insert(made.owners.end(), {w, out});
   made.launch = matmul_launch(x.view, w->view(), out->view());
-  made.what = describe(dtype, s, int8);
+  made.what = describe(dtype, s, x_type);
   made.bound = [bound = product_bound(x, s.rows, *w, int8), n = s.n](std::size_t, std::int64_t i, double) {
     return bound(i / n, i % n);
   };
@@ -195,18 +201,19 @@ std::vector<double> products(const Rows& x, std::int64_t rows, const Weights& w)
 // The gate's product errs by its bound, its function by as much times its slope, at most 1.13, and by the
 // roundings that quantised_input_test.cc derives, at most 12.1 of the gate; then one product.
 RandomLaunch gated_mlp(Draw& draw, std::string_view stem) {
-  const bool int8 = takes_q8a(stem);
-  const DType dtype = weight_type(draw, int8);
-  const Depths s = random_depths(draw, dtype, int8, 4);
+  const DType x_type = x_type_of(stem);
+  const bool int8 = x_type == DType::Q8A;
+  const DType dtype = weight_type(draw, x_type);
+  const Depths s = random_depths(draw, dtype, x_type, 4);
   RandomLaunch made;
-  const Rows x = random_x(draw, made, s.rows, s.k, int8);
+  const Rows x = random_x(draw, made, s.rows, s.k, x_type);
   const auto gate = random_weights(draw, dtype, s.n, s.k);
   const auto up = random_weights(draw, dtype, s.n, s.k);
   auto out = normal_tensor(draw, DType::F32, {s.rows, s.n});
   made.owners.insert(made.owners.end(), {gate, up, out});
   const bool silu = stem.find("swiglu") != std::string_view::npos;
   made.launch = {silu ? "swiglu_mlp" : "geglu_mlp", {}, {x.view, gate->view(), up->view()}, {out->view()}};
-  made.what = describe(dtype, s, int8);
+  made.what = describe(dtype, s, x_type);
   made.bound = [silu, n = s.n, gates = products(x, s.rows, *gate), ups = products(x, s.rows, *up),
                 gate_bound = product_bound(x, s.rows, *gate, int8),
                 up_bound = product_bound(x, s.rows, *up, int8)](std::size_t, std::int64_t i, double) {
@@ -231,16 +238,17 @@ struct ExpertPanels {
 };
 
 RandomLaunch random_expert_matmul(Draw& draw, std::string_view stem) {
-  const bool int8 = takes_q8a(stem);
-  const DType dtype = weight_type(draw, int8);
+  const DType x_type = x_type_of(stem);
+  const bool int8 = x_type == DType::Q8A;
+  const DType dtype = weight_type(draw, x_type);
   const std::int64_t chosen = draw.between(1, 4);
   const std::int64_t experts = draw.between(1, 5);
-  Depths s = random_depths(draw, dtype, int8, chosen);
+  Depths s = random_depths(draw, dtype, x_type, chosen);
   s.k = std::max(s.k, dtype_row(dtype).block_elements);
   const bool shared = draw.coin();
   RandomLaunch made;
   const std::int64_t rows = s.rows * chosen;
-  Rows x = random_x(draw, made, shared ? s.rows : rows, s.k, int8);
+  Rows x = random_x(draw, made, shared ? s.rows : rows, s.k, x_type);
   auto panels = std::make_shared<ExpertPanels>();
   const std::int64_t bytes = panel_bytes(dtype, s.n, s.k);
   panels->packed.resize(static_cast<std::size_t>(experts * bytes));
@@ -268,7 +276,7 @@ RandomLaunch random_expert_matmul(Draw& draw, std::string_view stem) {
   three.strides[1] = x.view.strides[0];
   three.strides[2] = 1;
   made.launch = {"expert_matmul", {}, {three, panels->view, numbers->view()}, {out->view()}};
-  made.what = describe(dtype, s, int8) + ", " + std::to_string(chosen) + " of " + std::to_string(experts) +
+  made.what = describe(dtype, s, x_type) + ", " + std::to_string(chosen) + " of " + std::to_string(experts) +
               " experts" + (shared ? ", one x" : "");
   std::vector<ProductBound> bounds;
   for (const auto& w : panels->each) bounds.push_back(product_bound(x, shared ? s.rows : rows, *w, int8));

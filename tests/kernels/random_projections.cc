@@ -79,8 +79,10 @@ RandomLaunch random_projection(Draw& draw, std::string_view stem) {
   ProjectionSpec spec;
   spec.name = std::string(stem) + " " + std::to_string(draw.number);
   spec.q8a = takes_q8a(stem);
-  const DType weight =
-      spec.q8a ? draw.in_turn(std::span<const DType>(kDots)) : draw.in_turn(std::span<const DType>(kEncoded));
+  spec.bf16 = x_type_of(stem) == DType::BF16;
+  const DType weight = spec.bf16  ? DType::BF16
+                       : spec.q8a ? draw.in_turn(std::span<const DType>(kDots))
+                                  : draw.in_turn(std::span<const DType>(kEncoded));
   ProjectionShape shape{};
   do {
     const std::int64_t block = std::max<std::int64_t>(dtype_row(weight).block_elements, 32);

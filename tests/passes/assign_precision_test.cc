@@ -173,7 +173,8 @@ TEST(AssignPrecision, WeightsOfBf16TakeActivationsOfBf16) {
   const std::string in = mlp_of_bf16();
   EXPECT_EQ(after("assign-precision", in, context), in);  // blocks are for quantised weights
   context.precision.bf16_activations = true;
-  std::string out = replaced(in, "  %g: f32", "  %13: bf16[B,T,64] = cast(%x) {to = \"bf16\"} @\"mlp\"\n  %g: f32");
+  std::string out =
+      replaced(in, "  %g: f32", "  %13: bf16[B,T,64] = cast(%x) {to = \"bf16\"} @\"mlp\"\n  %g: f32");
   out = replaced(out, "swiglu_mlp(%x", "swiglu_mlp(%13");
   out = replaced(out, "input %0 \"0\": f32", "input %0 \"0\": bf16");
   out = replaced(out, "%y: f32[B,T,32] = matmul(%x", "%y: f32[B,T,32] = matmul(%13");
@@ -184,8 +185,8 @@ TEST(AssignPrecision, WeightsOfBf16TakeActivationsOfBf16) {
                                     "bf16[32,64]", "bf16[32,64]"})
     odd = replaced(odd, of, of[0] == 'f' ? "f32[B,T,48]" : "bf16[32,48]");
   EXPECT_EQ(after("assign-precision", odd, context), odd);
-  const std::string mixed = replaced(replaced(in, "%wu \"up\": bf16", "%wu \"up\": q8_0"), "%2 \"2\": bf16",
-                                     "%2 \"2\": q8_0");
+  const std::string mixed =
+      replaced(replaced(in, "%wu \"up\": bf16", "%wu \"up\": q8_0"), "%2 \"2\": bf16", "%2 \"2\": q8_0");
   EXPECT_NE(after("assign-precision", mixed, context).find("swiglu_mlp(%x"), std::string::npos);
 }
 
@@ -218,7 +219,8 @@ TEST(AssignPrecision, RulesHoldForWeightsOfBf16) {
     context.precision.bf16_activations = bf16;
     context.precision.products = std::move(products);
     const std::string out = after("assign-precision", mlp_of_bf16(), context);
-    return std::pair(out.find("swiglu_mlp(%x") == std::string::npos, out.find("matmul(%x") == std::string::npos);
+    return std::pair(out.find("swiglu_mlp(%x") == std::string::npos,
+                     out.find("matmul(%x") == std::string::npos);
   };
   EXPECT_EQ(reads({}, true), std::pair(true, true));
   EXPECT_EQ(reads({{"up", F32}}, true), std::pair(false, true));

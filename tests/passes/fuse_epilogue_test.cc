@@ -365,8 +365,8 @@ TEST(FuseEpilogue, AQuantisationOfTwoTerms) {
 }
 
 TEST(FuseEpilogue, ACastToBf16) {
-  std::string in = replaced(kGated, "%q: q8a[B,T,96] = quantize_q8a(%g)",
-                            "%q: bf16[B,T,96] = cast(%g) {to = \"bf16\"}");
+  std::string in =
+      replaced(kGated, "%q: q8a[B,T,96] = quantize_q8a(%g)", "%q: bf16[B,T,96] = cast(%g) {to = \"bf16\"}");
   const std::string out = nodes_of(fused(in));
   EXPECT_NE(out.find("%q: bf16[B,T,96] = projection(%x, %wu, %wg)"), std::string::npos) << out;
   EXPECT_EQ(out.find("cast("), std::string::npos) << out;

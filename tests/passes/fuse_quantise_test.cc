@@ -51,8 +51,8 @@ void expect_unchanged(std::string_view in) {
 
 // q8a [..,2,64] by a norm; attention's stays a launch.
 TEST(FuseQuantise, ANormAndAnAttentionWriteBf16) {
-  const std::string in = replaced(kNorm, "%q: q8a[B,T,64] = quantize_q8a(%n)",
-                                  "%q: bf16[B,T,64] = cast(%n) {to = \"bf16\"}");
+  const std::string in =
+      replaced(kNorm, "%q: q8a[B,T,64] = quantize_q8a(%n)", "%q: bf16[B,T,64] = cast(%n) {to = \"bf16\"}");
   const std::string out = fused(in);
   EXPECT_NE(out.find("%q: bf16[B,T,64] = rms_norm("), std::string::npos) << out;
   std::string attention = replaced(kAttention, "%q: q8a[B,T,192] = quantize_q8a(%r)",

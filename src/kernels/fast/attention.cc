@@ -442,7 +442,8 @@ void write_rows(const Work& work) {
         store_bf16_partial(static_cast<std::uint16_t*>(out.data) + offset + e, load(to + e),
                            static_cast<int>(smaller(16, work.plan.value - e)));
     }
-    if (out.dtype == DType::Q8A) quantize_row(to, work.plan.value, static_cast<BlockQ8A*>(out.data) + offset / 32);
+    if (out.dtype == DType::Q8A)
+      quantize_row(to, work.plan.value, static_cast<BlockQ8A*>(out.data) + offset / 32);
   }
 }
 

@@ -62,7 +62,6 @@ static void multiply_bf16(const std::uint16_t* x, std::int64_t x_stride, const s
 #pragma GCC unroll 2
       for (int p = 0; p < kPanels; ++p) even[r][p] = odd[r][p] = zero16();
     }
-#pragma GCC unroll 16
     for (std::int64_t i = 0; i < kBf16Block; i += 2) {
       Vec16 first[kPanels];
       Vec16 second[kPanels];
@@ -132,8 +131,8 @@ static void multiply_bf16_rows(const std::uint16_t* x, std::int64_t x_stride, co
                           sums + p * kTileRows * 16);
 }
 
-// The sums of `rows` <= kTileRows rows of x (x_stride elements apart) with `panels` panels behind one another:
-// sums [panels,kTileRows,16]. k_count is a multiple of 32.
+// The sums of `rows` <= kTileRows rows of x (x_stride elements apart) with `panels` panels behind one
+// another: sums [panels,kTileRows,16]. k_count is a multiple of 32.
 static inline void matmul_tile_bf16(const std::uint16_t* x, std::int64_t x_stride, const std::byte* panel,
                                     std::int64_t k_count, int rows, std::int64_t panels, float* sums) {
   const std::int64_t panel_bytes = panel_shape(DType::BF16, k_count).bytes;

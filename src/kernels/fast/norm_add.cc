@@ -1,5 +1,5 @@
 // norm_add(x [..,D], w [D], r [..,D]) {eps, offset} -> y = r + rms_norm(x, w), f32
-// norm_add(x, w, r, next [D]) {.., next_eps, next_offset} -> y, and z = rms_norm(y, next), f32 or q8a
+// norm_add(x, w, r, next [D]) {.., next_eps, next_offset} -> y, and z = rms_norm(y, next), f32, bf16 or q8a
 // Each with the bits of the launches it replaces: the norms as fast/rms_norm.cc states, the sum rounded once.
 #include "kernels/fast/axes.h"
 #include "kernels/fast/list.h"
@@ -32,6 +32,9 @@ void norm_sum(const Call& call, std::int64_t row, const float* y) {
   if (out.dtype == DType::Q8A) {
     rms_norm_row_q8a(y, w, eps, offset, length, static_cast<BlockQ8A*>(out.data) + row_offset(out, row) / 32,
                      nullptr);
+  } else if (out.dtype == DType::BF16) {
+    rms_norm_row_bf16(y, w, eps, offset, length,
+                      static_cast<std::uint16_t*>(out.data) + row_offset(out, row));
   } else {
     rms_norm_row_f32(y, w, eps, offset, length, static_cast<float*>(out.data) + row_offset(out, row));
   }

@@ -33,8 +33,9 @@ static inline void rms_norm_row_f32(const float* x, const float* w, double eps, 
 
 static inline void rms_norm_row_bf16(const float* x, const float* w, double eps, float offset,
                                      std::int64_t length, std::uint16_t* out) {
-  rms_norm_row(x, w, eps, offset, length,
-               [out](std::int64_t i, Vec16 values, int count) { store_bf16_partial(out + i, values, count); });
+  rms_norm_row(x, w, eps, offset, length, [out](std::int64_t i, Vec16 values, int count) {
+    store_bf16_partial(out + i, values, count);
+  });
 }
 
 // Two groups of lanes make a block. `rest` is nullptr where one term is wanted.

@@ -1,6 +1,6 @@
-// Stands in for src/kernels/fast/amx_tile.h: the same functions, with tiles that are arrays, as Intel's manual
-// (volume 2, the operation of each instruction) defines them. An access outside of what is configured ends
-// the program.
+// Stands in for src/kernels/fast/amx_tile.h: the same functions, with tiles that are arrays, as Intel's
+// manual (volume 2, the operation of each instruction) defines them. An access outside of what is configured
+// ends the program.
 #pragma once
 
 #include <cstddef>
@@ -80,8 +80,9 @@ template <int kSum, int kLeft, int kRight>
       float chains[2] = {0, 0};
       for (std::size_t pair = 0; pair < pairs; ++pair) {
         for (std::size_t i = 0; i < 2; ++i) {
-          chains[i] = __builtin_fmaf(emulated_bf16(&emulated_tiles.data[kLeft][m][pair * 4 + i * 2]),
-                                     emulated_bf16(&emulated_tiles.data[kRight][pair][n * 4 + i * 2]), chains[i]);
+          chains[i] =
+              __builtin_fmaf(emulated_bf16(&emulated_tiles.data[kLeft][m][pair * 4 + i * 2]),
+                             emulated_bf16(&emulated_tiles.data[kRight][pair][n * 4 + i * 2]), chains[i]);
         }
       }
       float sum;
