@@ -69,10 +69,10 @@ class Epilogue {
   // silu or gelu of the value, which several of its nodes read, and nothing else does.
   void take_activation() {
     if (section().gate >= 0 || uses_.escapes[static_cast<std::size_t>(value_)]) return;
-    constexpr std::pair<Activation, ProjectionActivation> kActivations[] = {
+    constexpr std::pair<Activation, ProjectionActivation> kMatches[] = {
         {match_silu, ProjectionActivation::Silu}, {match_gelu, ProjectionActivation::GeluTanh}};
     for (const int last : elementwise_readers()) {
-      for (const auto& [match, activation] : kActivations) {
+      for (const auto& [match, activation] : kMatches) {
         Pattern pattern(graph_, uses_);
         const ValueId result = node(last).outputs[0];
         if (match(pattern, result) != std::optional(value_)) continue;

@@ -198,10 +198,11 @@ SharedTile load_shared(const Work& work, std::int64_t first_key, std::int64_t ke
   return {{values, work.plan.value_padded, 1}};
 }
 
-HONE_INLINE Operand keys_of(const SharedTile&, const float* transposed, std::int64_t key) {
+[[gnu::always_inline]] inline Operand keys_of(const SharedTile&, const float* transposed, std::int64_t key) {
   return {transposed + key, kKeys, 1};
 }
-HONE_INLINE Operand values_of(const SharedTile& tile, std::int64_t first, std::int64_t column) {
+[[gnu::always_inline]] inline Operand values_of(const SharedTile& tile, std::int64_t first,
+                                                std::int64_t column) {
   return {tile.values.data + first * tile.values.row + column, tile.values.row, 1};
 }
 
@@ -214,14 +215,14 @@ struct StreamedTile {
 };
 
 template <DType kType>
-HONE_INLINE KeyColumns<kType> keys_of(const StreamedTile<kType>& tile, const float* transposed,
-                                      std::int64_t key) {
+[[gnu::always_inline]] inline KeyColumns<kType> keys_of(const StreamedTile<kType>& tile,
+                                                        const float* transposed, std::int64_t key) {
   const std::int64_t row = source_bytes(kType, tile.next_keys.row);
   return {transposed + key, tile.next_keys.data + key * row, row};
 }
 template <DType kType>
-HONE_INLINE ValueColumns<kType> values_of(const StreamedTile<kType>& tile, std::int64_t first,
-                                          std::int64_t column) {
+[[gnu::always_inline]] inline ValueColumns<kType> values_of(const StreamedTile<kType>& tile,
+                                                            std::int64_t first, std::int64_t column) {
   const std::int64_t row = source_bytes(kType, tile.values.row);
   return {tile.values.data + first * row, row, column, tile.ahead};
 }
@@ -282,8 +283,8 @@ void update_softmax(const Work& work, std::int64_t row, std::int64_t begin, std:
 }
 
 template <int kRows, int kGroups, class Columns>
-HONE_INLINE void add_values(const Operand& weights, const Columns& values, std::int64_t keys, float* out,
-                            std::int64_t out_row) {
+[[gnu::always_inline]] inline void add_values(const Operand& weights, const Columns& values,
+                                              std::int64_t keys, float* out, std::int64_t out_row) {
   Accumulators<kRows, kGroups> sums;
   for (int r = 0; r < kRows; ++r) {
     for (int group = 0; group < kGroups; ++group) sums.at[r][group] = load(out + r * out_row + 16 * group);
