@@ -294,13 +294,14 @@ Status run(BenchFlags& flags) {
   const double prefill_operations = HONE_TRY(operations_of_prefill(plan, flags.prompt, chunk));
   const Peaks peaks = HONE_TRY(
       measure_peaks(session->executor().pool(), plan.target.isa, static_cast<std::int64_t>(decode.bytes)));
-  const PrecisionPolicy& policy = session->model().precision;
-  const bool tiles = policy.bf16_activations && peaks.amx_bf16_flops_per_s > 0;
+  // bits_price() below ends the session.
+  const bool int8 = session->model().precision.int8_activations;
+  const bool tiles = session->model().precision.bf16_activations && peaks.amx_bf16_flops_per_s > 0;
   const Reached reached{rates.decode_tokens_per_s * decode.bytes,
                         rates.prefill_tokens_per_s * prefill_operations / static_cast<double>(flags.prompt)};
-  const double peak = policy.int8_activations ? peaks.int8_ops_per_s
-                      : tiles                 ? peaks.amx_bf16_flops_per_s
-                                              : peaks.fma_flops_per_s;
+  const double peak = int8    ? peaks.int8_ops_per_s
+                      : tiles ? peaks.amx_bf16_flops_per_s
+                              : peaks.fma_flops_per_s;
   const double prefill_of_peak = peak > 0 ? reached.prefill_ops_per_s / peak : 0;
   const double decode_of_bandwidth = reached.decode_bytes_per_s / peaks.read_bytes_per_s;
   const BitsPrice price =
@@ -326,9 +327,9 @@ Status run(BenchFlags& flags) {
       "{}, {}; medians of {}; {}\n\n{}",
       rates.decode_tokens_per_s, 100 * decode_of_bandwidth, peaks.read_bytes_per_s / 1e9,
       human_bytes(static_cast<std::int64_t>(decode.bytes)), rates.prefill_tokens_per_s, 100 * prefill_of_peak,
-      policy.int8_activations ? "int8 dot"
-      : tiles                 ? "AMX bf16"
-                              : "f32",
+      int8    ? "int8 dot"
+      : tiles ? "AMX bf16"
+              : "f32",
       peak / 1e9, counted(flags.prompt, "token"), counted(target.threads, "thread"), isa_name(target.isa),
       flags.repetitions, bits_text(target, price), peak_table(peaks, reached)));
   return {};
