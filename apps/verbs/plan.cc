@@ -273,7 +273,7 @@ Status run(const PlanFlags& flags) {
     outlook.threads_without = other.plan.target.threads;
     outlook.total_without_bytes = memory_statement(other.plan, checkpoint, tokenizer).total_bytes;
   }
-  outlook.precision = HONE_TRY(precision_stages(checkpoint, options, tokenizer));
+  outlook.precision = HONE_TRY(precision_stages(checkpoint, options, model.plan, tokenizer));
   outlook.shrinks = HONE_TRY(what_shrinks(checkpoint, options, model.plan, tokenizer));
   if (flags.json) {
     Json document = as_json(model, memory, outlook, shown);

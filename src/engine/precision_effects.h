@@ -25,9 +25,9 @@ struct PrecisionStage {
 };
 
 // fast, then what was asked for: another policy, or rule after rule, each on top of those before it. One
-// entry if nothing was asked for.
+// entry if nothing was asked for. `plan` is the one under `options`.
 Result<std::vector<PrecisionStage>> precision_stages(const Checkpoint& checkpoint,
-                                                     const EngineOptions& options,
+                                                     const EngineOptions& options, const Plan& plan,
                                                      const TokenizerMemory& tokenizer);
 
 }  // namespace hone

@@ -19,6 +19,11 @@ const Dim& tokens() {
   static const Dim dim = Dim::symbol('T');
   return dim;
 }
+// B*T, where both stand in one axis.
+const Dim& merged_tokens() {
+  static const Dim dim = sequences() * tokens();
+  return dim;
+}
 const Dim& all_tokens() {
   static const Dim dim = Dim::symbol('N');
   return dim;
@@ -49,9 +54,9 @@ struct TokenAxes {
 std::optional<TokenAxes> token_axes(const Shape& shape) {
   std::optional<std::size_t> sequence;
   std::optional<std::size_t> token;
-  const Dim merged = sequences() * tokens();
   for (std::size_t i = 0; i < shape.size(); ++i) {
-    const bool is_merged = shape[i] == merged;
+    if (shape[i].is_constant()) continue;
+    const bool is_merged = shape[i] == merged_tokens();
     for (const auto& [symbol, axis] : {std::pair{&sequences(), &sequence}, std::pair{&tokens(), &token}}) {
       if (!is_merged && !(shape[i] == *symbol)) continue;
       if (*axis) return std::nullopt;
@@ -237,8 +242,11 @@ Shape flat_shape(const Shape& shape, Counts counts) {
     if (shape.size() > 2) out.insert(out.end(), shape.begin() + 2, shape.end());
     return out;
   }
+  out.reserve(shape.size());
   for (const Dim& dim : shape) {
-    if (dim == sequences() * tokens()) {
+    if (dim.is_constant()) {
+      out.push_back(dim);
+    } else if (dim == merged_tokens()) {
       out.push_back(all_tokens());
     } else {
       out.push_back(dim.substitute('B', Dim(1)).substitute('T', all_tokens()));
@@ -256,7 +264,9 @@ std::string flat_symbols(std::string symbols) {
 void make_tokens_sequences(Graph& body) {
   body.symbols = flat_symbols(body.symbols);
   const auto substitute = [](Shape& shape) {
-    for (Dim& dim : shape) dim = dim.substitute('B', all_tokens()).substitute('T', Dim(1));
+    for (Dim& dim : shape) {
+      if (!dim.is_constant()) dim = dim.substitute('B', all_tokens()).substitute('T', Dim(1));
+    }
   };
   for (Value& value : body.values) substitute(value.type.shape);
   for (Node& node : body.nodes) {

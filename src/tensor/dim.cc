@@ -79,6 +79,11 @@ Dim Dim::overflow() {
 }
 
 Dim Dim::from_terms(std::vector<Term> terms, std::int64_t constant) {
+  if (terms.size() <= 1) {  // most of them: no keys are needed
+    Dim out(constant);
+    if (!terms.empty() && terms.front().coefficient != 0) out.terms_ = std::move(terms);
+    return out;
+  }
   std::vector<std::pair<std::string, Term>> keyed;
   keyed.reserve(terms.size());
   for (Term& term : terms) {
@@ -99,6 +104,16 @@ Dim Dim::from_terms(std::vector<Term> terms, std::int64_t constant) {
   }
   std::erase_if(out.terms_, [](const Term& term) { return term.coefficient == 0; });
   return out;
+}
+
+// As their keys compare: those are what the normal form of equal atoms is written from.
+bool Dim::same_atoms(const Term& a, const Term& b) {
+  return std::ranges::equal(a.atoms, b.atoms, [](const Atom& x, const Atom& y) {
+    if (x.letter != y.letter) return false;
+    if (x.letter != 0 || x.compound == y.compound) return true;
+    return x.compound->kind == y.compound->kind && x.compound->divisor == y.compound->divisor &&
+           x.compound->arguments == y.compound->arguments;
+  });
 }
 
 std::vector<Dim::Atom> Dim::multiply_atoms(const Term& a, const Term& b) {
@@ -150,9 +165,13 @@ void Dim::collect_symbols(std::string& letters) const {
 }
 
 bool Dim::mentions(char letter) const {
-  std::string letters;
-  collect_symbols(letters);
-  return letters.find(letter) != std::string::npos;
+  const auto in_atom = [letter](const Atom& atom) {
+    if (atom.compound == nullptr) return atom.letter == letter;
+    return std::ranges::any_of(atom.compound->arguments,
+                               [letter](const Dim& dim) { return dim.mentions(letter); });
+  };
+  return std::ranges::any_of(terms_,
+                             [&](const Term& term) { return std::ranges::any_of(term.atoms, in_atom); });
 }
 
 Dim Dim::substitute(char letter, const Dim& replacement) const {
@@ -226,6 +245,7 @@ Dim operator-(const Dim& a, const Dim& b) {
 Dim operator*(const Dim& a, const Dim& b) {
   std::int64_t constant = 0;
   bool exact = !a.overflowed_ && !b.overflowed_ && multiply_exactly(a.constant_, b.constant_, constant);
+  if (exact && a.terms_.empty() && b.terms_.empty()) return Dim(constant);
   std::vector<Dim::Term> terms;
   const auto add = [&](std::int64_t x, std::int64_t y, std::vector<Dim::Atom> atoms) {
     std::int64_t coefficient = 0;
@@ -247,7 +267,7 @@ bool operator==(const Dim& a, const Dim& b) {
     return false;
   for (std::size_t i = 0; i < a.terms_.size(); ++i) {
     if (a.terms_[i].coefficient != b.terms_[i].coefficient) return false;
-    if (a.terms_[i].key() != b.terms_[i].key()) return false;
+    if (!Dim::same_atoms(a.terms_[i], b.terms_[i])) return false;
   }
   return true;
 }

@@ -105,6 +105,7 @@ class Dim {
   static Dim from_atom(Atom atom);
   static Dim overflow();
   static std::vector<Atom> multiply_atoms(const Term& a, const Term& b);
+  static bool same_atoms(const Term& a, const Term& b);
   static Result<std::int64_t> evaluate_atom(const Atom& atom, const Bindings& bindings);
   // A value that the atom, the expression never goes below; nullopt where none is found.
   static std::optional<std::int64_t> least_value(const Atom& atom);

@@ -1,5 +1,9 @@
 #!/usr/bin/env python3
-"""A file of 100 GB, whose data is one hole: verbs that read headers answer in a second and touch no data."""
+"""A file of 100 GB, whose data is one hole: verbs that read headers answer in seconds and touch no data.
+
+The seconds are of the CPU and far above what is needed (inspect 0.1, plan 1), for machines differ by several times;
+reading the data takes 15 s and more on any of them.
+"""
 import os
 import unittest
 
@@ -26,12 +30,12 @@ class LargeFileTest(CommandTest):
     def test_inspect(self):
         done = self.ok("inspect", self.model, "--json")
         self.assertGreater(done.json["parameters"], 90_000_000_000)
-        self.within(done, 1.0)
+        self.within(done, 5.0)
 
     def test_plan(self):
         done = self.ok("plan", self.model, "--ctx", "128", "--json")
         self.assertGreater(done.json["total_bytes"], LARGE * 0.99)
-        self.within(done, 1.0)
+        self.within(done, 5.0)
 
     def test_it_does_not_fit(self):
         if not command.limits:

@@ -214,7 +214,10 @@ TEST(PrecisionStages, EachRuleIsPlanned) {
   ASSERT_TRUE(rules.ok());
   EngineOptions options = options_of(Precision::Fast, 512);
   options.precision_rules = std::make_shared<const PrecisionRules>(*rules);
-  const Result<std::vector<PrecisionStage>> stages = precision_stages(*checkpoint, options, *tokenizer);
+  const Result<CompiledModel> model = compile(*checkpoint, options);
+  ASSERT_TRUE(model.ok()) << describe(model.error());
+  const Result<std::vector<PrecisionStage>> stages =
+      precision_stages(*checkpoint, options, model->plan, *tokenizer);
   ASSERT_TRUE(stages.ok()) << describe(stages.error());
   ASSERT_EQ(stages->size(), 4U);
   const auto at = [&](std::size_t i) { return (*stages)[i].work; };

@@ -257,6 +257,47 @@ TEST(Dim, RandomExpressionsKeepTheirValueAndRoundTrip) {
   }
 }
 
+// Expressions are equal exactly where their texts are.
+TEST(Dim, RandomExpressionsAreEqualAsTheirTextsAre) {
+  std::mt19937 random(13);
+  std::vector<Dim> dims;
+  for (int i = 0; i < 400; ++i) dims.push_back(to_dim(*random_tree(random, 2)));
+  int equal = 0;
+  for (std::size_t i = 0; i < dims.size(); ++i) {
+    for (std::size_t j = 0; j < i; ++j) {
+      const bool same = dims[i].to_string() == dims[j].to_string();
+      equal += same ? 1 : 0;
+      ASSERT_EQ(dims[i] == dims[j], same) << dims[i].to_string() << " and " << dims[j].to_string();
+    }
+  }
+  EXPECT_GT(equal, 100);
+}
+
+// B := an expression, then T := 2: the value is that of the outer expression at the inner one's value.
+TEST(Dim, RandomSubstitutionsKeepTheirValue) {
+  std::mt19937 random(17);
+  int mentioned = 0;
+  for (int i = 0; i < 2000; ++i) {
+    const std::unique_ptr<Tree> outer = random_tree(random, 3);
+    const std::unique_ptr<Tree> inner = random_tree(random, 2);
+    const Dim whole = to_dim(*outer);
+    const Dim replaced = whole.substitute('B', to_dim(*inner));
+    mentioned += whole.mentions('B') ? 1 : 0;
+    if (!whole.mentions('B')) {
+      ASSERT_EQ(replaced, whole);
+    }
+    for (std::int64_t b = 1; b <= 3; ++b) {
+      const std::int64_t value = evaluate(*inner, b, 2, 3);
+      if (value < 1) continue;  // no symbol stands for it
+      const Result<std::int64_t> is = replaced.evaluate({{'B', b}, {'T', 2}, {'C', 3}});
+      ASSERT_TRUE(is.ok());
+      ASSERT_EQ(*is, evaluate(*outer, value, 2, 3))
+          << whole.to_string() << " with " << to_dim(*inner).to_string();
+    }
+  }
+  EXPECT_GT(mentioned, 500);
+}
+
 // always_at_least and divide_exactly may give up, but what they claim holds.
 TEST(Dim, RandomClaimsHold) {
   std::mt19937 random(11);
