@@ -56,7 +56,9 @@ Json as_json(const VerifyReport& report) {
                       {"rewritten", check.rewritten},
                       {"contract", contract_to_string(check.contract)},
                       {"end_to_end_error", number(check.end_to_end_error)},
-                      {"end_to_end_bound", number(check.end_to_end_bound)}});
+                      {"end_to_end_bound", number(check.end_to_end_bound)},
+                      {"scale_error", number(check.scale_error)},
+                      {"scale_bound", number(check.scale_bound)}});
   }
   Json out{{"passes", std::move(passes)},
            {"ok", report.ok},

@@ -11,7 +11,7 @@
 
 #include "engine/compile.h"
 #include "engine/cut_graph.h"
-#include "engine/rounding_model.h"
+#include "engine/verify_ends.h"
 #include "engine/verify_rewrites.h"
 
 namespace hone {
@@ -63,74 +63,10 @@ std::optional<ValueId> output_named(const Graph& graph, std::string_view name) {
   return std::nullopt;
 }
 
-// True if the graph reads a weight in blocks that O0 reads in a float type.
-bool rounds_weights(const Graph& graph, const Graph& o0) {
-  return std::ranges::any_of(graph.inputs, [&](const GraphInput& input) {
-    const GraphInput* was = o0.find_input(input.name);
-    return input.kind == InputKind::Weight && was != nullptr &&
-           dtype_row(graph.type(input.value).dtype).is_quantised &&
-           !dtype_row(o0.type(was->value).dtype).is_quantised;
-  });
-}
-
-// The tolerance of the reference data, for a graph with these types: `A` is the largest |logit| of O0.
-//   int8 activations: each block of 32 is off by up to 1/254 of its largest value, which moves the logits by
-//   0.7 to
-//     1.6 percent a branch in the Frobenius norm; 2L branches of independent errors: 0.02 sqrt(2L), relative
-//   f16 or bf16 cache or activations: one rounding in each of the 2L branches: 8 u sqrt(2L) A
-//   a cache of q8_0: blocks as those of int8 activations, in two of their places a layer
-//   else f32: sqrt(K) roundings a dot product: 8 u sqrt(K) sqrt(2L) A
-struct Tolerance {
-  bool relative_distance = false;
-  double factor = 0;  // of A, or of the norm
-};
-
-//   q8_0 weights of a float checkpoint: as int8 activations, whose error they do not share
-Tolerance tolerance_of(const Graph& graph, const Graph& o0, const ModelConfig& config) {
-  const double branches = std::sqrt(2.0 * static_cast<double>(config.layers));
-  double unit = 0x1p-24;
-  const std::set<ValueId> fixed = static_values(graph);  // weights are exact in any type
-  for (const Node& node : graph.nodes) {
-    for (const ValueId value : node.outputs) {
-      const DType dtype = graph.type(value).dtype;
-      const bool narrow = (dtype == DType::F16 || dtype == DType::BF16) && !fixed.contains(value);
-      if (narrow) unit = std::max(unit, unit_roundoff(dtype));
-    }
-  }
-  const bool caches = std::ranges::any_of(graph.inputs, [&](const GraphInput& input) {
-    return input.kind == InputKind::State && graph.type(input.value).dtype == DType::Q8_0;
-  });
-  const bool activations = caches || std::ranges::any_of(graph.values, [](const auto& value) {
-                             return value.type.dtype == DType::Q8A;
-                           });
-  const bool weights = rounds_weights(graph, o0);
-  if (activations || weights)
-    return {true, 0.02 * branches * (activations && weights ? std::sqrt(2.0) : 1.0)};
-  if (unit > 0x1p-24) return {false, 8 * unit * branches};
-  const auto k = static_cast<double>(std::max({config.dim, config.ffn, config.heads * config.head_dim}));
-  return {false, 8 * unit * std::sqrt(k) * branches};
-}
-
-// Distance of two rows of logits in the measure of the tolerance; infinite where one is no number.
-double distance(std::span<const double> is, std::span<const double> of_o0, bool relative) {
-  double largest = 0;
-  double difference = 0;
-  double norm = 0;
-  for (std::size_t i = 0; i < is.size(); ++i) {
-    const double d = std::abs(is[i] - of_o0[i]);
-    if (!std::isfinite(d)) return std::numeric_limits<double>::max();
-    largest = std::max(largest, d);
-    difference += d * d;
-    norm += of_o0[i] * of_o0[i];
-  }
-  if (!relative) return largest;
-  return norm == 0 ? (difference == 0 ? 0 : std::numeric_limits<double>::max())
-                   : std::sqrt(difference / norm);
-}
-
 struct EndToEnd {
   double error = 0;
   double bound = 0;
+  ScaleOfLogits scale;
   bool ok = true;
 };
 
@@ -285,7 +221,7 @@ class ModelVerifier {
     check.name = pass.name;
     check.contract = pass.contract;
     check.changed = pass.changed;
-    check.end_to_end_error = check.end_to_end_bound = kNotRun;
+    check.end_to_end_error = check.end_to_end_bound = check.scale_error = check.scale_bound = kNotRun;
     pieces_.emplace_back();
     if (pass.changed) {
       tell(pass.name);
@@ -350,7 +286,7 @@ class ModelVerifier {
     const std::vector<double> is = HONE_TRY(to_doubles(results.find(name)->second));
     const std::vector<double> was = HONE_TRY(to_doubles(yardstick_.recorded.find(o0_name)->second));
     const std::vector<std::int64_t> decided = HONE_TRY(decided_tokens(graph, results));
-    const Tolerance tolerance = tolerance_of(graph, o0, config_);
+    const Tolerance tolerance = tolerance_after(stage);
     const std::int64_t vocabulary = std::ssize(is) / (kSequenceCount * tokens_);
     EndToEnd out;
     double worst = -1;
@@ -358,6 +294,15 @@ class ModelVerifier {
       const auto begin = static_cast<std::size_t>(b * tokens_ * vocabulary);
       const auto count = static_cast<std::size_t>(decided[static_cast<std::size_t>(b)] * vocabulary);
       if (count == 0) continue;
+      // The tokens in front of a replaced row have the numbers that they have in the first sequence, and
+      // those of a repeated token the same ones again and again.
+      const bool new_numbers = !kSequences[b].repeats;
+      const std::int64_t first = kSequences[b].factor == 1 ? 0 : tokens_ / 2;
+      for (std::int64_t t = first; new_numbers && t < decided[static_cast<std::size_t>(b)]; ++t) {
+        const auto at = static_cast<std::size_t>((b * tokens_ + t) * vocabulary);
+        const auto width = static_cast<std::size_t>(vocabulary);
+        out.scale.add(std::span(is).subspan(at, width), std::span(was).subspan(at, width));
+      }
       const auto rows = std::span(was).subspan(begin, count);
       double largest = 0;
       for (const double logit : rows) largest = std::max(largest, std::abs(logit));
@@ -370,6 +315,7 @@ class ModelVerifier {
       out.error = error;
       out.bound = bound;
     }
+    if (out.scale.is_known() && !(std::abs(out.scale.mean()) <= out.scale.bound())) out.ok = false;
     if (stage > 0) note_end(stage, out);
     return out;
   }
@@ -378,34 +324,58 @@ class ModelVerifier {
     PassCheck& check = report_.passes[stage - 1];
     check.end_to_end_error = end.error;
     check.end_to_end_bound = end.bound;
+    if (!end.scale.is_known()) return;
+    check.scale_error = end.scale.mean();
+    check.scale_bound = end.scale.bound();
   }
 
-  // The whole chain, and then all of its beginnings, or the search for the first one that is wrong.
+  // That of the types which the last pass left that may round to one.
+  Tolerance tolerance_after(std::size_t stage) const {
+    while (stage > 0 && stages_[stage].report.contract.kind != ContractKind::RoundsToType) --stage;
+    return tolerance_of(stages_[stage].graph, stages_[0].graph, config_);
+  }
+
+  // How many of the changing passes come before each place where the tolerance becomes another one, and all
+  // of them. A wider tolerance may hide a fault, so each of these prefixes is held to be right by itself.
+  std::vector<std::size_t> landmarks() const {
+    std::vector<std::size_t> out;
+    for (std::size_t i = 0; i + 1 < changing_.size(); ++i) {
+      if (!(tolerance_after(changing_[i]) == tolerance_after(changing_[i + 1]))) out.push_back(i + 1);
+    }
+    out.push_back(changing_.size());
+    return out;
+  }
+
+  // The first landmark that is wrong, and the search for the first pass behind the last one that is right; or
+  // all prefixes, if none is.
   Status check_ends() {
     const std::size_t n = changing_.size();
     report_.most_bisection_runs = n < 2 ? 0 : static_cast<int>(std::bit_width(n - 1));
     if (n == 0) return {};
-    const EndToEnd whole = HONE_TRY(run_end_to_end(changing_.back()));
-    if (whole.ok) {
-      // A narrower type later on may widen the tolerance over a fault: the first prefix that is wrong counts.
-      bool right = true;
-      for (std::size_t i = 0; i + 1 < n; ++i) {
-        const EndToEnd end = HONE_TRY(run_end_to_end(changing_[i]));
-        if (right && !end.ok) mark(changing_[i]);
-        right = right && end.ok;
-      }
-      const bool hidden = right && std::any_of(report_.passes.begin(), report_.passes.end(),
-                                               [](const PassCheck& check) { return !check.local_ok; });
-      if (hidden) {
-        report_.notes.emplace_back(
-            "the logits are within the tolerance with the fault: no bisection can find it; the check of each "
-            "rewritten value did");
-      }
-      return {};
-    }
-    // Invariant: after `good` of the passes the logits are right, after `bad` they are not.
     std::size_t good = 0;
-    std::size_t bad = n;
+    for (const std::size_t landmark : landmarks()) {
+      if (!HONE_TRY(run_end_to_end(changing_[landmark - 1])).ok) return bisect(good, landmark);
+      good = landmark;
+    }
+    bool right = true;
+    for (const std::size_t stage : changing_) {
+      if (!std::isnan(report_.passes[stage - 1].end_to_end_error)) continue;  // a landmark
+      const EndToEnd end = HONE_TRY(run_end_to_end(stage));
+      if (right && !end.ok) mark(stage);
+      right = right && end.ok;
+    }
+    const bool hidden = right && std::any_of(report_.passes.begin(), report_.passes.end(),
+                                             [](const PassCheck& check) { return !check.local_ok; });
+    if (hidden) {
+      report_.notes.emplace_back(
+          "the logits are within the tolerance with the fault: no bisection can find it; the check of each "
+          "rewritten value did");
+    }
+    return {};
+  }
+
+  // After `good` of the changing passes the logits are right, after `bad` they are not.
+  Status bisect(std::size_t good, std::size_t bad) {
     while (bad - good > 1) {
       const std::size_t middle = good + (bad - good) / 2;
       ++report_.bisection_runs;
@@ -413,9 +383,15 @@ class ModelVerifier {
     }
     const std::size_t guilty = changing_[bad - 1];
     mark(guilty);
-    report_.guilty = report_.passes[guilty - 1].name;
+    const PassCheck& check = report_.passes[guilty - 1];
+    report_.guilty = check.name;
+    if (std::abs(check.scale_error) > check.scale_bound) {
+      report_.notes.push_back(fmt::format(
+          "after {} all logits are off by the factor 1 {} {:.2g}, where {:.2g} is usual", check.name,
+          check.scale_error < 0 ? '-' : '+', std::abs(check.scale_error), check.scale_bound));
+    }
     // The first of the passes was only held to be wrong: without it the level's kernels are left.
-    if (bad == 1 && report_.passes[guilty - 1].local_ok && !HONE_TRY(run_end_to_end(0)).ok) {
+    if (bad == 1 && check.local_ok && !HONE_TRY(run_end_to_end(0)).ok) {
       report_.guilty = "kernels";
       report_.passes[guilty - 1].ok = true;
     }

@@ -11,7 +11,8 @@
 // 2 + 7/sqrt(n), the largest at most 16 (derived in verify_rewrites.h).
 //
 // End to end. Each prefix of the chain against O0 on reference kernels: the logits of five sequences, the
-// last three with a row of the embedding replaced. The tolerance is that of the reference data.
+// last three with a row of the embedding replaced. The tolerance is that of the reference data; and the
+// logits as a whole may not become larger or smaller (verify_ends.h).
 #pragma once
 
 #include <cstdint>
@@ -37,6 +38,9 @@ struct PassCheck {
   // The chain up to here against O0; NaN where it was not run.
   double end_to_end_error;
   double end_to_end_bound;
+  // The factor by which the logits became larger, less 1; NaN where it was not run, or for too few tokens.
+  double scale_error;
+  double scale_bound;
   bool ok = true;
 };
 
